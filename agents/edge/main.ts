@@ -19,20 +19,20 @@ const COMMANDS: Record<string, Command> = {
     load: async () => (await import('./commands/enroll.ts')).enrollCommand,
   },
   supervise: {
-    summary: 'serve: run the edge server and the agent, and restart them',
+    summary: 'run the edge server and the agent, and restart them after a failure',
     details: 'Stops both on SIGTERM or SIGINT; the edge server gets 10 s to finish requests.',
     options: SUPERVISE_OPTIONS,
     load: async () => (await import('./commands/supervise.ts')).superviseCommand,
   },
   run: {
-    summary: 'run only the agent beside an edge server that is already there',
+    summary: 'run only the agent, next to an edge server that is already running',
     details: 'Waits for an identity when the node is not enrolled yet.',
     options: RUN_OPTIONS,
     load: async () => (await import('./commands/run.ts')).runCommand,
   },
   status: {
-    summary: 'show what the agent of this machine runs',
-    details: 'Exit code 0 when it is connected and its data plane healthy, 3 when not, 1 when there is no agent.',
+    summary: 'show the state of the agent on this machine',
+    details: 'Exit code: 0 connected and data plane healthy, 3 otherwise, 1 no agent.',
     options: STATUS_OPTIONS,
     load: async () => (await import('./commands/status.ts')).statusCommand,
   },
@@ -58,7 +58,7 @@ function help(name: string, { summary, details, options }: Command): string {
   if (details !== '') parts.push(details);
   if (options.length > 0)
     parts.push(
-      `Options (the environment variable in brackets serves when the option is absent):\n${describeOptions(options)}`,
+      `Options (the environment variable in brackets applies if the option is absent):\n${describeOptions(options)}`,
     );
   return `${parts.join('\n\n')}\n`;
 }
@@ -70,7 +70,7 @@ async function main(argv: readonly string[]): Promise<number> {
     return name === undefined ? 2 : 0;
   }
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name]! : undefined;
-  if (!command) throw new UsageError(`there is no command "${name}"`);
+  if (!command) throw new UsageError(`the command "${name}" does not exist`);
   const parsed = parseOptions(command.options, rest, process.env);
   if (parsed.help) {
     process.stdout.write(help(name, command));
@@ -85,7 +85,7 @@ try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
   if (error instanceof UsageError) {
-    process.stderr.write(`svc-edge: ${redact(error.message)}\nsvc-edge --help lists commands and options.\n`);
+    process.stderr.write(`svc-edge: ${redact(error.message)}\nRun svc-edge --help for commands and options.\n`);
     process.exitCode = 2;
   } else {
     createLog().error('command failed', { error });

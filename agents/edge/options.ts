@@ -48,7 +48,7 @@ const logLevel: OptionSpec = {
   kind: 'choice',
   choices: ['debug', 'info', 'warn', 'error'],
   default: 'info',
-  help: 'Least severe messages to log.',
+  help: 'Lowest severity to log.',
 };
 
 export const ENROLL_OPTIONS: readonly OptionSpec[] = [
@@ -65,26 +65,26 @@ export const ENROLL_OPTIONS: readonly OptionSpec[] = [
     kind: 'text',
     placeholder: 'HEX',
     check: problemOf(parsePin),
-    help: "SHA-256 of the console's certificate authority; nothing is sent to a server that cannot prove it.",
+    help: "SHA-256 of the console's certificate authority. Nothing is sent to a server without a matching certificate.",
   },
   {
     name: 'token',
     kind: 'text',
     secret: true,
     placeholder: 'ewt_…',
-    help: 'One-time token. Better given on standard input or in SVC_TOKEN: arguments are visible to others.',
+    help: 'One-time token. Prefer standard input or SVC_TOKEN, because other users can see arguments.',
   },
   {
     name: 'server-name',
     kind: 'text',
     placeholder: 'NAME',
-    help: "Name in the console's certificate when it is not the host of --server.",
+    help: "Name in the console's certificate if it differs from the host of --server.",
   },
   {
     name: 'node-name',
     kind: 'text',
     placeholder: 'NAME',
-    help: 'Host name to report instead of the machine’s, at most 64 characters.',
+    help: "Host name to report instead of the machine's, at most 64 characters.",
     check: (text) => (text.length <= 64 ? undefined : 'longer than 64 characters'),
   },
   { name: 'force', kind: 'flag', help: 'Replace an existing identity.' },
@@ -101,23 +101,23 @@ const AGENT_OPTIONS: readonly OptionSpec[] = [
     default: 100_000,
     min: 100,
     max: 10_000_000,
-    help: 'Most bans held at a time.',
+    help: 'Highest number of bans.',
   },
   {
     name: 'kernel-bans',
     kind: 'choice',
     choices: ['auto', 'on', 'off'],
     default: 'auto',
-    help: 'Drop global bans in the kernel: when it works, with an error when it does not, or never.',
+    help: 'Whether to drop global bans in the kernel: if it works, with an error if it does not, or never.',
   },
-  { name: 'nft-bin', kind: 'text', placeholder: 'PATH', default: 'nft', help: 'The nft tool.' },
+  { name: 'nft-bin', kind: 'text', placeholder: 'PATH', default: 'nft', help: 'Path of the nft tool.' },
   {
     name: 'nft-table',
     kind: 'text',
     placeholder: 'NAME',
     check: (text) =>
       /^svc[a-z0-9_]{0,28}$/.test(text) ? undefined : 'must be svc followed by up to 28 of a-z, 0-9 and _',
-    help: 'nftables table of this node (family inet). Default: svc_ and the beginning of the node id.',
+    help: 'nftables table of this node (family inet). Default: svc_ and the first characters of the node ID.',
   },
   {
     name: 'proxy-peers',
@@ -125,7 +125,9 @@ const AGENT_OPTIONS: readonly OptionSpec[] = [
     placeholder: 'CIDR',
     default: [],
     check: (text) => (parseCidr(text) ? undefined : `"${text}" is not an address or CIDR`),
-    help: 'Balancers that may send a PROXY protocol header; never dropped by kernel bans. Without, every peer may send one, and no address in it is exempt from anything.',
+    help:
+      'Load balancers that may send a PROXY protocol header. Kernel bans never drop them. Without this ' +
+      'option every peer may send one, and no address in it is exempt.',
   },
   logLevel,
 ];
@@ -134,7 +136,13 @@ export const RUN_OPTIONS: readonly OptionSpec[] = AGENT_OPTIONS;
 
 export const SUPERVISE_OPTIONS: readonly OptionSpec[] = [
   ...AGENT_OPTIONS,
-  { name: 'caddy-bin', kind: 'text', placeholder: 'PATH', default: 'svc-caddy', help: 'The edge server binary.' },
+  {
+    name: 'caddy-bin',
+    kind: 'text',
+    placeholder: 'PATH',
+    default: 'svc-caddy',
+    help: 'Path of the edge server binary.',
+  },
   {
     name: 'http-listen',
     kind: 'list',
@@ -155,13 +163,13 @@ export const SUPERVISE_OPTIONS: readonly OptionSpec[] = [
     name: 'geoip-country',
     kind: 'text',
     placeholder: 'FILE',
-    help: 'Database of countries (MaxMind DB); the edge server may read its folder, and looks for a new file every minute.',
+    help: 'Country database (MaxMind DB). The edge server may read its folder and checks for a new file every minute.',
   },
   {
     name: 'geoip-asn',
     kind: 'text',
     placeholder: 'FILE',
-    help: 'Database of autonomous systems, likewise.',
+    help: 'Autonomous system database (MaxMind DB), handled like the country database.',
   },
   {
     name: 'replace-after',
@@ -170,7 +178,7 @@ export const SUPERVISE_OPTIONS: readonly OptionSpec[] = [
     default: 30,
     min: 3,
     max: 3600,
-    help: 'Replace an edge server that lives but gave no sign of it for so long.',
+    help: 'Replace an edge server that runs but has been unresponsive for this time.',
   },
   {
     name: 'ban-max-mib',
@@ -180,7 +188,7 @@ export const SUPERVISE_OPTIONS: readonly OptionSpec[] = [
     min: 1,
     max: 4096,
     aliases: ['ban-dict-mb'],
-    help: 'Most memory for bans in the data plane, MiB.',
+    help: 'Memory limit for bans in the data plane, in MiB.',
   },
   {
     name: 'max-connections',
@@ -189,7 +197,7 @@ export const SUPERVISE_OPTIONS: readonly OptionSpec[] = [
     default: 0,
     min: 0,
     max: 10_000_000,
-    help: 'Client connections at a time; 0 takes what open files and memory allow.',
+    help: 'Limit of open client connections. 0: derived from the open file and memory limits.',
   },
   {
     name: 'max-connections-per-network',
@@ -198,7 +206,7 @@ export const SUPERVISE_OPTIONS: readonly OptionSpec[] = [
     default: 0,
     min: 0,
     max: 10_000_000,
-    help: 'Of them from one /24 (IPv6: /48), trusted proxies apart; 0 is a quarter of all.',
+    help: 'Limit of these from one /24 (IPv6: /48), except trusted proxies. 0: a quarter of the total.',
   },
   {
     name: 'max-connections-per-address',

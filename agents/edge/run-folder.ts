@@ -74,7 +74,9 @@ export function removeRunFolder(stateDir: string, folder: string): void {
 export function checkLength(folder: string): void {
   const socket = join(folder, 'edge.sock');
   if (Buffer.byteLength(socket) > SOCKET_PATH_MAX)
-    throw new UsageError(`${socket} exceeds the ${SOCKET_PATH_MAX} bytes of a unix socket's path, name --run-dir`);
+    throw new UsageError(
+      `${socket} exceeds the ${SOCKET_PATH_MAX} bytes of a Unix socket path; set a shorter --run-dir`,
+    );
 }
 
 /** Makes `folder` where that is possible; true when it is in a tmpfs and nobody else's. */

@@ -133,7 +133,7 @@ export async function enroll(options: EnrollOptions): Promise<NodeIdentity> {
       options.signal ? { signal: options.signal } : {},
     );
     assertIssued(answer.certificatePem, request.keyPem, answer.caCertificatePem, pin);
-    if (answer.nodeId === '' || answer.clusterId === '') throw new Error('the console answered without a node id');
+    if (answer.nodeId === '' || answer.clusterId === '') throw new Error('the console returned no node ID');
     return {
       nodeId: answer.nodeId,
       clusterId: answer.clusterId,
@@ -152,12 +152,12 @@ export async function enroll(options: EnrollOptions): Promise<NodeIdentity> {
 
 /** Throws unless the certificate belongs to the key, comes from the pinned authority and is signed by it. */
 export function assertIssued(certificatePem: string, keyPem: string, authorityPem: string, pin: string): void {
-  if (certificatePin(authorityPem) !== pin)
-    throw new PinError('the console answered with another certificate authority');
-  if (!keyMatches(certificatePem, keyPem)) throw new PinError('the certificate issued is not for the key of this node');
+  if (certificatePin(authorityPem) !== pin) throw new PinError('the console presented another certificate authority');
+  if (!keyMatches(certificatePem, keyPem))
+    throw new PinError('the issued certificate does not match the key of this node');
   const authority = new X509Certificate(authorityPem);
   if (!new X509Certificate(certificatePem).verify(authority.publicKey)) {
-    throw new PinError('the certificate issued is not signed by the pinned authority');
+    throw new PinError('the issued certificate is not signed by the pinned certificate authority');
   }
 }
 

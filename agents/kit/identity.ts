@@ -77,7 +77,7 @@ export function loadIdentity(stateDir: string): NodeIdentity | undefined {
   const file = parseIdentity(text);
   const authorityPem = readTextIfPresent(join(stateDir, AUTHORITY)) ?? '';
   if (authorityPem === '' || certificatePin(authorityPem) !== file.ca_sha256) {
-    throw new Error(`${AUTHORITY} is not the certificate authority this node was enrolled with; enroll again`);
+    throw new Error(`${AUTHORITY} differs from the certificate authority of the enrollment; enroll again`);
   }
   const pairs = [
     [KEY, CERTIFICATE],
@@ -100,7 +100,7 @@ export function loadIdentity(stateDir: string): NodeIdentity | undefined {
       authorityPem,
     };
   }
-  throw new Error('no certificate of this node fits its key; enroll again');
+  throw new Error('no certificate of this node matches its key; enroll again');
 }
 
 function parseIdentity(text: string): IdentityFile {
@@ -108,7 +108,7 @@ function parseIdentity(text: string): IdentityFile {
   try {
     value = JSON.parse(text);
   } catch {
-    throw new Error(`${IDENTITY} is not JSON; enroll again`);
+    throw new Error(`${IDENTITY} is not valid JSON; enroll again`);
   }
   const file = value as Record<string, unknown> | null;
   for (const name of ['node_id', 'cluster_id', 'node_name', 'server_url', 'server_name', 'ca_sha256']) {

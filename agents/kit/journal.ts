@@ -248,12 +248,12 @@ export class Journal {
     if (end === 'damaged') {
       const journal = new Journal(options, fd, validBytes, 'the journal was damaged');
       journal.damaged = true;
-      log.error('journal damaged, kept what comes before the damage', { path, keptBytes: validBytes, bytes: size });
+      log.error('journal damaged, records before the damage kept', { path, keptBytes: validBytes, bytes: size });
       journal.mendIfRoom();
       return journal;
     }
     if (end === 'torn') {
-      log.warn('journal had a torn tail', { path, cutBytes: size - validBytes });
+      log.warn('journal ended in a partial record, removed', { path, cutBytes: size - validBytes });
       disk.truncate(fd, validBytes);
     }
     return new Journal(options, fd, validBytes, '');
@@ -273,7 +273,7 @@ export class Journal {
         this.abandon();
         throw error;
       }
-      this.log.error('no room for the journal, going on without', { path: this.path, error });
+      this.log.error('no space left for the journal, continuing without it', { path: this.path, error });
     }
   }
 
@@ -399,7 +399,7 @@ export class Journal {
     if (this.closed) return;
     this.syncTimer ??= setTimeout(() => {
       this.syncTimer = undefined;
-      this.sync().catch((error) => this.log.error('journal not on disk', { path: this.path, error }));
+      this.sync().catch((error) => this.log.error('journal not synced to disk', { path: this.path, error }));
     }, delayMs);
   }
 
@@ -515,7 +515,7 @@ export class Journal {
     try {
       keepBefore(this.path);
     } catch (error) {
-      this.log.warn('journal before its rewrite not kept', { path: this.path, error });
+      this.log.warn('previous journal not kept', { path: this.path, error });
     }
   }
 

@@ -46,7 +46,7 @@ export async function keepWatching<Event>(options: WatchOptions<Event>): Promise
         options.onEvent(event);
       }
     } catch (error) {
-      problem = silent ? `nothing heard for ${silenceMs} ms` : errorText(error);
+      problem = silent ? `no message for ${silenceMs} ms` : errorText(error);
     } finally {
       clearTimeout(silence);
       signal.removeEventListener('abort', end);
@@ -55,7 +55,7 @@ export async function keepWatching<Event>(options: WatchOptions<Event>): Promise
     if (signal.aborted) return;
     if (firstAt !== undefined && performance.now() - firstAt >= steadyMs) failures = 0;
     const retryInMs = delay(failures);
-    log.warn('watch ended', { problem, retryInMs });
+    log.warn('watch stream ended', { problem, retryInMs });
     options.disconnected(problem);
     await sleep(retryInMs, signal);
   }

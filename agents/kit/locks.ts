@@ -52,5 +52,5 @@ function tryLock(fd: number): boolean {
   if (status === 0) return true;
   closeSync(fd);
   if (status === HELD && stderr === '') return false;
-  throw new Error(`flock of util-linux does not work: ${error?.message ?? stderr.trim()}`);
+  throw new Error(`flock from util-linux does not work: ${error?.message ?? stderr.trim()}`);
 }

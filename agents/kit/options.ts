@@ -65,7 +65,7 @@ function fromCommandLine(spec: OptionSpec, given: (string | boolean)[]): OptionV
   if (spec.kind === 'flag') return true;
   const texts = given.map(String);
   if (spec.kind === 'list') return texts.flatMap(splitList).map((text) => checked(spec, label, text));
-  if (texts.length > 1) throw new UsageError(`${label} is given ${texts.length} times`);
+  if (texts.length > 1) throw new UsageError(`${label} was given ${texts.length} times; give it once`);
   return typed(spec, label, texts[0]!);
 }
 

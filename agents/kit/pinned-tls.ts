@@ -26,7 +26,7 @@ export function parseServerUrl(text: string, serverName?: string): ServerAddress
   const url = URL.parse(text);
   const plain = url !== null && (url.pathname === '/' || url.pathname === '') && url.search === '' && url.hash === '';
   if (url?.protocol !== 'https:' || !plain || url.username !== '' || url.password !== '' || url.hostname === '') {
-    throw new TypeError('the server must be given as https://host:port');
+    throw new TypeError('the server must have the form https://host:port');
   }
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const port = url.port === '' ? 443 : Number(url.port);
@@ -39,7 +39,7 @@ export function parsePin(text: string): string {
     .replace(/^sha256:/i, '')
     .replaceAll(':', '')
     .toLowerCase();
-  if (!/^[0-9a-f]{64}$/.test(hex)) throw new TypeError('the fingerprint must be 64 hexadecimal digits (SHA-256)');
+  if (!/^[0-9a-f]{64}$/.test(hex)) throw new TypeError('the fingerprint must have 64 hexadecimal digits (SHA-256)');
   return hex;
 }
 
@@ -72,7 +72,7 @@ export function fetchPinnedAuthority(server: ServerAddress, pin: string, signal?
       if (error) reject(error);
       else resolve(pem!);
     };
-    const aborted = (): void => finish(new Error('the handshake was cancelled'));
+    const aborted = (): void => finish(new Error('the handshake was canceled'));
     signal?.addEventListener('abort', aborted, { once: true });
     socket.setTimeout(HANDSHAKE_TIMEOUT_MS, () =>
       finish(new Error(`no TLS handshake within ${HANDSHAKE_TIMEOUT_MS} ms`)),
@@ -116,7 +116,9 @@ function checkAgainst(name: string) {
   return (_host: string, certificate: { raw: Buffer }): Error | undefined => {
     const x509 = new X509Certificate(certificate.raw);
     const matches = isIP(name) ? x509.checkIP(name) : x509.checkHost(name);
-    return matches === undefined ? new Error(`the server's certificate does not carry the name ${name}`) : undefined;
+    return matches === undefined
+      ? new Error(`the certificate of the server does not contain the name ${name}`)
+      : undefined;
   };
 }
 

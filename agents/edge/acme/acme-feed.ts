@@ -37,7 +37,7 @@ export class AcmeFeed {
     this.options = options;
     this.tokens = options.tokens;
     this.loop = new PullLoop({
-      name: 'answers for certificate authorities',
+      name: 'HTTP-01 responses',
       log: options.log,
       pull: (signal) => this.pull(signal),
       settled: () => this.takeWaiting(),
@@ -45,7 +45,7 @@ export class AcmeFeed {
   }
 
   get message(): string {
-    return this.loop.problem === '' ? '' : `answers for certificate authorities not fetched: ${this.loop.problem}`;
+    return this.loop.problem === '' ? '' : `HTTP-01 responses not fetched: ${this.loop.problem}`;
   }
 
   onBatch(batch: AcmeBatch): void {
@@ -103,7 +103,7 @@ export class AcmeFeed {
     const answer = await this.options.channel()?.getAcmeTokens({ signal });
     if (!answer) return false;
     const { position } = answer;
-    if (!position) throw new Error('the console answered without a position');
+    if (!position) throw new Error('the console returned no position');
     // It is the newest there is; a target seen before cannot be newer.
     this.wanted = undefined;
     const mine = this.tokens.position;

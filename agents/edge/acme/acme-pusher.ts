@@ -109,9 +109,8 @@ export class AcmePusher {
       await client.setAcmeTokens({ complete, upserts, removed });
       this.problem = '';
     } catch (error) {
-      const problem = `the data plane does not answer certificate authorities: ${errorText(error)}`;
-      if (problem !== this.problem)
-        log.warn('answers for certificate authorities not pushed', { error: errorText(error) });
+      const problem = `the data plane does not accept HTTP-01 responses: ${errorText(error)}`;
+      if (problem !== this.problem) log.warn('HTTP-01 responses not pushed', { error: errorText(error) });
       this.problem = problem;
       this.forget();
       return;

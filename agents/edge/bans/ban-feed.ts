@@ -149,7 +149,7 @@ export class BanFeed {
     let pageToken = '';
     let answer: GetBansResponse;
     for (let page = 0; ; page++) {
-      if (page >= MAX_PAGES) throw new Error('the ban list has no end');
+      if (page >= MAX_PAGES) throw new Error('the ban list has no last page');
       const after = base.epoch === 0n ? {} : { after: base };
       answer = await channel.getBans({ ...after, pageToken, limit: PAGE_BANS }, { signal });
       this.options.clock.observe(answer.serverTimeMs);
@@ -166,7 +166,7 @@ export class BanFeed {
       pageToken = answer.nextPageToken;
     }
     const target = answer.position;
-    if (!target) throw new Error('the console answered without a position');
+    if (!target) throw new Error('the console returned no position');
     this.wanted = undefined;
     if (reset) {
       const { rows } = this.store.accept(upserts, this.options.clock.offsetMs(answer.serverTimeMs));

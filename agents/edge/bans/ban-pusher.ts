@@ -158,7 +158,7 @@ function banPush(
 }
 
 function banState(answer: { state?: BanState | undefined }): BanState {
-  if (!answer.state?.position) throw new Error('the data plane answered without a ban position');
+  if (!answer.state?.position) throw new Error('the data plane returned no ban position');
   return answer.state;
 }
 

@@ -330,7 +330,7 @@ export class BanStore {
     const live = this.bans.size * perBan;
     if (!stepped && this.journal.bytes - live <= Math.max(live, COMPACT_MIN_BYTES)) return;
     if (stepped)
-      this.log.warn('the clock of this machine was set, bans keep their remaining time', {
+      this.log.warn('machine clock was set, bans keep their remaining time', {
         byMs: difference - this.wallMinusMonotonic,
       });
     this.wallMinusMonotonic = difference;
@@ -359,7 +359,7 @@ export class BanStore {
       await this.rejoin(true);
       if (!this.detached) return;
     }
-    throw new Error(this.diskProblem || 'bans change faster than they can be written');
+    throw new Error(this.diskProblem || 'bans change faster than the journal can be written');
   }
 
   /** Writes what the disk refused before. */
@@ -384,7 +384,7 @@ export class BanStore {
   }
 
   private noteDiskProblem(error: unknown): void {
-    if (this.diskProblem === '') this.log.error('bans cannot be written, serving from memory', { error });
+    if (this.diskProblem === '') this.log.error('ban journal not writable, serving bans from memory', { error });
     this.diskProblem = `bans not on disk: ${errorText(error)}`;
   }
 
@@ -419,7 +419,7 @@ export class BanStore {
       if (record.case !== 'bans') return false;
       change = record.value;
     } catch (error) {
-      this.log.error('unreadable record in the ban journal', { error });
+      this.log.error('unreadable record in ban journal', { error });
       return false;
     }
     const now = this.clock.monotonic();

@@ -44,7 +44,7 @@ export class DataPlane {
   private instanceId = '';
   /** The last status received; undefined while Caddy does not answer. */
   status: GetStatusResponse | undefined;
-  private problem = 'the data plane has not answered yet';
+  private problem = 'the data plane has not responded yet';
   /** What was refused last, by feed. */
   private readonly refused = new Map<FollowedFeed, string>();
 
@@ -97,7 +97,7 @@ export class DataPlane {
 
   /** Caddy refused a change of this feed, or did not answer. */
   failed(feed: FollowedFeed, problem: string, unavailable: boolean): void {
-    this.log.warn('data plane did not take a change', { feed: feed.name, problem });
+    this.log.warn('data plane rejected a change', { feed: feed.name, problem });
     this.refused.set(feed, problem);
     if (unavailable) this.status = undefined;
     this.options.changed();
@@ -128,7 +128,7 @@ export class DataPlane {
       this.status = status;
       this.problem = '';
       if (isNewProcess) {
-        this.log.info('data plane answers', {
+        this.log.info('data plane responds', {
           instance: status.instanceId,
           version: status.version,
           warnings: status.warnings,
@@ -157,7 +157,7 @@ export class DataPlane {
   }
 
   private down(problem: string): void {
-    if (this.status !== undefined) this.log.warn('data plane does not answer', { problem });
+    if (this.status !== undefined) this.log.warn('data plane does not respond', { problem });
     else if (this.problem !== problem) this.log.info('waiting for the data plane', { problem });
     const changed = this.status !== undefined;
     this.status = undefined;

@@ -173,13 +173,13 @@ export class EdgeClient {
           'connect-timeout-ms': String(timeoutMs),
         },
       });
-      const timer = setTimeout(() => call.destroy(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
+      const timer = setTimeout(() => call.destroy(new Error(`no response within ${timeoutMs} ms`)), timeoutMs);
       call.once('error', (error) => {
         clearTimeout(timer);
         const stale =
           call.reusedSocket && ['ECONNRESET', 'EPIPE'].includes((error as NodeJS.ErrnoException).code ?? '');
         reject(
-          new EdgeError(stale ? 'stale' : 'unavailable', `the data plane does not answer: ${error.message}`, error),
+          new EdgeError(stale ? 'stale' : 'unavailable', `the data plane does not respond: ${error.message}`, error),
         );
       });
       call.once('response', (response) => {
@@ -187,12 +187,12 @@ export class EdgeClient {
         let bytes = 0;
         response.on('data', (chunk: Buffer) => {
           bytes += chunk.length;
-          if (bytes > MAX_ANSWER_BYTES) response.destroy(new Error('answer too large'));
+          if (bytes > MAX_ANSWER_BYTES) response.destroy(new Error('response too large'));
           else chunks.push(chunk);
         });
         response.once('error', (error) => {
           clearTimeout(timer);
-          reject(new EdgeError('unavailable', `the data plane stopped answering: ${error.message}`, error));
+          reject(new EdgeError('unavailable', `the data plane stopped responding: ${error.message}`, error));
         });
         response.once('end', () => {
           clearTimeout(timer);

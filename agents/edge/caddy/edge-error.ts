@@ -34,5 +34,5 @@ export function stated(error: unknown): EdgeError | undefined {
 }
 
 function unknown(status: number): EdgeError {
-  return new EdgeError('unknown', `the data plane answered with status ${status}`);
+  return new EdgeError('unknown', `the data plane responded with status ${status}`);
 }

@@ -32,7 +32,7 @@ export async function* serverStream(
     }
   } catch (error) {
     if (error instanceof EdgeError) throw error;
-    throw new EdgeError('unavailable', `the data plane does not answer: ${(error as Error).message}`, error);
+    throw new EdgeError('unavailable', `the data plane does not respond: ${(error as Error).message}`, error);
   }
 }
 

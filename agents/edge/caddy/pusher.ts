@@ -216,7 +216,7 @@ export class Pusher<Position, C extends Change<Position>, Answer> {
       const refused = error instanceof EdgeError && error.code !== 'unavailable';
       if (refused) this.reloadWanted = true;
       if (!refused || error.code !== 'failed_precondition') throw error;
-      this.target.log.info('data plane holds another position, it reads the journal', {
+      this.target.log.info('data plane has another position, it reads the journal', {
         feed: this.target.name,
         error,
       });
@@ -234,7 +234,7 @@ export class Pusher<Position, C extends Change<Position>, Answer> {
       answer = await this.target.reload();
     } catch (error) {
       if (!isJournalUnreadable(error)) throw error;
-      this.target.log.error('data plane cannot read the journal, writing it anew', { feed: this.target.name, error });
+      this.target.log.error('data plane cannot read the journal, agent rewrites it', { feed: this.target.name, error });
       this.reloadWanted = true;
       await this.target.repair();
       throw error;
@@ -243,7 +243,7 @@ export class Pusher<Position, C extends Change<Position>, Answer> {
     this.follow(position);
     if (this.reloadWanted) {
       this.reloadWanted = false;
-      throw new Error(`the data plane read the ${this.target.name} journal and is not where the journal ends`);
+      throw new Error(`the data plane read the ${this.target.name} journal but did not reach its end`);
     }
     this.forgive();
     this.target.applied(answer, 0);

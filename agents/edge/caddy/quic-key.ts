@@ -12,7 +12,7 @@ export function ensureQuicKey(path: string, log: Log): void {
   try {
     if (sizeOf(path) !== KEY_BYTES) writeFileAtomic(path, randomBytes(KEY_BYTES));
   } catch (error) {
-    log.error('the key for QUIC cannot be kept', { path, reason: errorText(error) });
+    log.error('QUIC key not stored', { path, reason: errorText(error) });
   }
 }
 

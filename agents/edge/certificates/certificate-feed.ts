@@ -77,7 +77,7 @@ export class CertificateFeed {
     });
     const more = this.refused.size - named.length;
     if (named.length === 0) return '';
-    return `certificates not to be had: ${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+    return `certificates not available: ${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
   }
 
   /** Entries began to name a certificate, or ceased to. */
@@ -222,7 +222,7 @@ export class CertificateFeed {
     this.loop.request(delayMs);
     if (before?.reason === reason) return;
     const { certificateId, name } = this.options.uses.get(fingerprint)!;
-    this.options.log.warn('certificate cannot be had', { certificateId, name, reason, retryInMs: delayMs });
+    this.options.log.warn('certificate not available', { certificateId, name, reason, retryInMs: delayMs });
     this.options.changed();
   }
 

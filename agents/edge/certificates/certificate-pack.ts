@@ -140,7 +140,7 @@ export class CertificatePack {
     } finally {
       this.compacting = false;
     }
-    this.log.info('pack of certificates compacted', {
+    this.log.info('certificate pack compacted', {
       bytesBefore: before,
       bytes: this.size,
       certificates: this.certificates,
@@ -174,7 +174,7 @@ export class CertificatePack {
     this.size = whole.at(-1)![1];
     if (whole.length > 1) this.cutOut(whole, size);
     else if (this.size < size) {
-      this.log.warn('pack of certificates had a torn tail', { cutBytes: size - this.size });
+      this.log.warn('certificate pack ended in a partial record, removed', { cutBytes: size - this.size });
       disk.truncate(this.fd, this.size);
     }
   }
@@ -204,7 +204,7 @@ export class CertificatePack {
       draft.discard();
       throw error;
     }
-    this.log.error('pack of certificates was damaged, kept what can be read', { bytesBefore: size, bytes: this.size });
+    this.log.error('certificate pack damaged, readable records kept', { bytesBefore: size, bytes: this.size });
   }
 
   private note(fingerprint: Fingerprint, isStaple: boolean, place: Place): void {
@@ -232,9 +232,9 @@ export class CertificatePack {
     note: (row: Row, place: Place) => void,
   ): Promise<void> {
     if (records.some(({ payload }) => payload.length > MAX_PAYLOAD_BYTES))
-      return Promise.reject(new Error('a certificate is too large for the pack'));
+      return Promise.reject(new Error('a certificate is too large for the certificate pack'));
     return this.exclusive(async () => {
-      if (this.closed) throw new Error('the pack of certificates is closed');
+      if (this.closed) throw new Error('the certificate pack is closed');
       this.openFile();
       this.cutTail();
       const from = this.size;
@@ -301,7 +301,7 @@ export class CertificatePack {
         staple: this.copyRecord(draft, row.staple),
       });
       if (++count % COPY_SLICE === 0) await new Promise((resolve) => setImmediate(resolve));
-      if (this.closed) throw new Error('the pack of certificates is closed');
+      if (this.closed) throw new Error('the certificate pack is closed');
     }
     return copied;
   }
@@ -346,7 +346,7 @@ export class CertificatePack {
     try {
       return decodeRecord(readAt(this.fd, this.path, place.offset, place.length));
     } catch (error) {
-      this.log.warn('a record of the pack of certificates cannot be read', { error });
+      this.log.warn('unreadable record in certificate pack', { error });
       return undefined;
     }
   }

@@ -140,8 +140,8 @@ export class Certificates {
       }
       this.diskProblem = '';
     } catch (error) {
-      if (this.diskProblem === '') this.options.log.error('pack of certificates cannot be written anew', { error });
-      this.diskProblem = 'the pack of certificates cannot be written anew';
+      if (this.diskProblem === '') this.options.log.error('certificate pack not rewritten', { error });
+      this.diskProblem = 'the certificate pack cannot be rewritten';
     }
   }
 

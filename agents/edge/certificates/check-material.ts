@@ -8,7 +8,7 @@ const MAX_CHAIN = 10;
 export function problemOfMaterial({ fingerprint, chain, privateKey }: CertificateMaterial): string | undefined {
   const [leaf] = chain;
   if (!leaf || chain.length > MAX_CHAIN) return `its chain has ${chain.length} certificates`;
-  if (!createHash('sha256').update(leaf).digest().equals(fingerprint)) return 'it is not the one that was asked for';
+  if (!createHash('sha256').update(leaf).digest().equals(fingerprint)) return 'it is not the requested certificate';
   let certificates: X509Certificate[];
   try {
     certificates = chain.map((der) => new X509Certificate(der));
@@ -21,5 +21,5 @@ export function problemOfMaterial({ fingerprint, chain, privateKey }: Certificat
   } catch {
     return 'its key cannot be read';
   }
-  return certificates[0]!.checkPrivateKey(key) ? undefined : 'its key is that of another';
+  return certificates[0]!.checkPrivateKey(key) ? undefined : 'its key does not match the certificate';
 }

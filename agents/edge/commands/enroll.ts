@@ -28,13 +28,13 @@ export async function enrollCommand(options: Options): Promise<number> {
   ensurePrivateFolder(stateDir);
   const lock = lockFile(edgePaths(stateDir).agentLock);
   if (!lock) {
-    log.error('an agent is running in this folder, stop it before enrolling anew', { stateDir });
+    log.error('agent is running in this folder, stop it before enrolling again', { stateDir });
     return 1;
   }
   try {
     const before = existing(stateDir);
     if (before !== undefined && !options.flag('force')) {
-      log.error('this node is enrolled already, --force replaces its identity', { stateDir });
+      log.error('node is already enrolled, use --force to replace its identity', { stateDir });
       return 1;
     }
     const machine = machineInfo();
@@ -93,15 +93,15 @@ function dropState(stateDir: string, log: Log): void {
   for (const path of [configJournal, banJournal, securityJournal, challengeKeys, oldStatsLedger, ...former])
     rmSync(path, { force: true });
   rmSync(statsFolder, { recursive: true, force: true });
-  log.info('configuration and bans of the former cluster removed');
+  log.info('configuration and bans of the previous cluster removed');
 }
 
 async function takeToken(options: Options): Promise<string> {
   const given = options.text('token') ?? (process.stdin.isTTY ? '' : await readInput());
   delete process.env.SVC_TOKEN;
   const token = given.trim();
-  if (token === '') throw new UsageError('a token is required: --token, SVC_TOKEN or standard input');
-  if (!TOKEN.test(token)) throw new UsageError('the token is not of the form ewt_…');
+  if (token === '') throw new UsageError('no enrollment token: use --token, SVC_TOKEN or standard input');
+  if (!TOKEN.test(token)) throw new UsageError('the enrollment token does not have the form ewt_…');
   return token;
 }
 
@@ -109,7 +109,7 @@ async function readInput(): Promise<string> {
   let text = '';
   for await (const chunk of process.stdin.setEncoding('utf8')) {
     text += chunk;
-    if (text.length > MAX_INPUT_BYTES) throw new UsageError('standard input is too long for a token');
+    if (text.length > MAX_INPUT_BYTES) throw new UsageError('standard input is too long for an enrollment token');
   }
   return text;
 }

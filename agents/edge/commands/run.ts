@@ -35,7 +35,7 @@ export async function runCommand(options: Options): Promise<number> {
   }
   const lock = lockFile(paths.agentLock);
   if (!lock) {
-    log.error('another agent or an enrollment uses this folder', { stateDir: paths.stateDir });
+    log.error('another agent or enrollment uses this folder', { stateDir: paths.stateDir });
     return 1;
   }
   // A supervisor did this already, before it started Caddy.
@@ -56,9 +56,9 @@ export async function runCommand(options: Options): Promise<number> {
   });
   await agent.start();
   const changed = await identityChanged(paths.stateDir, stopping);
-  if (changed) log.info('the identity of this node changed, starting anew');
+  if (changed) log.info('node identity changed, agent restarts');
   const limit = setTimeout(() => {
-    log.error('stopping takes too long');
+    log.error('agent stops too slowly, exiting');
     process.exit(1);
   }, STOP_LIMIT_MS);
   await agent.stop();
@@ -93,7 +93,7 @@ async function waitForIdentity(stateDir: string, log: Log, stopping: AbortSignal
     } catch (error) {
       problem = (error as Error).message;
     }
-    if (told !== problem) log.warn('waiting for an identity', { reason: problem, stateDir });
+    if (told !== problem) log.warn('agent waits for an identity', { reason: problem, stateDir });
     told = problem;
     await sleep(IDENTITY_POLL_MS, stopping);
   }

@@ -43,12 +43,12 @@ export async function statusCommand(options: Options): Promise<number> {
   const stateDir = resolve(options.required('state-dir'));
   const text = newestStatus(stateDir, options.path('run-dir'));
   if (text === undefined) {
-    process.stderr.write(`no agent runs in ${stateDir}\n`);
+    process.stderr.write(`no agent is running in ${stateDir}\n`);
     return 1;
   }
   const status = JSON.parse(text) as Status;
   if (startTimeOf(status.agent.pid) === undefined || Date.now() - Date.parse(status.updatedAt) > STALE_MS) {
-    process.stderr.write(`the agent does not run any more; its last status is of ${status.updatedAt}\n`);
+    process.stderr.write(`the agent is not running; its last status is from ${status.updatedAt}\n`);
     return 1;
   }
   process.stdout.write(options.flag('json') ? text : present(status));
@@ -85,7 +85,7 @@ function present(status: Status): string {
     ],
     [
       'bans',
-      `sequence ${bans.sequence}, applied ${bans.appliedSequence}, ${bans.entries} held, ${bans.unapplied} without room`,
+      `sequence ${bans.sequence}, applied ${bans.appliedSequence}, ${bans.entries} bans, ${bans.unapplied} without room`,
     ],
     [
       'protection',
@@ -102,7 +102,7 @@ function present(status: Status): string {
 /** Nothing where nothing is held, or the agent is one that holds nothing. */
 function heldText({ held = 0, missingFeatures = [] }: Status['config']): string {
   if (held === 0) return '';
-  return `, ${held} held: upgrade required${missingFeatures.length > 0 ? `, this node lacks ${missingFeatures.join(', ')}` : ''}`;
+  return `, ${held} not applied: upgrade required${missingFeatures.length > 0 ? `, this node lacks ${missingFeatures.join(', ')}` : ''}`;
 }
 
 function connectionsText(connections: ConnectionsView | null | undefined): string {

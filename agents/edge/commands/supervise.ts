@@ -39,7 +39,7 @@ export async function superviseCommand(options: Options): Promise<number> {
   if (given !== undefined) checkLength(given);
   const caddyBin = findExecutable(options.required('caddy-bin'));
   if (caddyBin === undefined) {
-    log.error('the edge server binary cannot be run, name it with --caddy-bin', {
+    log.error('edge server binary cannot be run, set it with --caddy-bin', {
       caddyBin: options.required('caddy-bin'),
     });
     return 1;
@@ -48,7 +48,9 @@ export async function superviseCommand(options: Options): Promise<number> {
     (folder) => holds(folder, paths.stateDir) || holds(paths.stateDir, folder),
   );
   if (exposing !== undefined) {
-    log.error('GeoIP databases need a folder of their own: the edge server may read all of it', { folder: exposing });
+    log.error('GeoIP databases need their own folder, because the edge server may read all files in it', {
+      folder: exposing,
+    });
     return 1;
   }
   ensurePrivateFolder(paths.stateDir);
@@ -170,7 +172,7 @@ function adoptWhereRoom(paths: EdgePaths, log: Log): void {
   try {
     adoptOldLayout(paths, log);
   } catch (error) {
-    log.error('files of an older version cannot be moved', { reason: errorText(error) });
+    log.error('files of an older version not moved', { reason: errorText(error) });
   }
 }
 
@@ -198,7 +200,7 @@ function makeCaddyFolders(paths: EdgePaths, log: Log): void {
     ensurePrivateFolder(paths.countsDir);
     ensurePrivateFolder(paths.inspectedDir);
   } catch (error) {
-    log.error('folders of the data plane cannot be made, it keeps in memory what it can', { reason: errorText(error) });
+    log.error('data plane folders not created, data plane keeps data in memory', { reason: errorText(error) });
   }
 }
 
@@ -221,7 +223,7 @@ function takeLocks(paths: EdgePaths, listen: readonly string[], log: Log): Lock[
   for (const [what, take] of wanted) {
     const lock = take();
     if (!lock) {
-      log.error('another supervisor uses this already', { what });
+      log.error('another supervisor already uses this folder or address', { what });
       for (const held of locks) held.remove();
       return undefined;
     }
@@ -243,7 +245,7 @@ async function removeTable(options: Options, paths: EdgePaths, owner: ProcessMar
     const table = options.text('nft-table') ?? (identity && defaultTableName(identity.nodeId));
     if (table !== undefined) await deleteOwnTable(options.required('nft-bin'), table, owner);
   } catch (error) {
-    log.debug('no kernel table to delete', { reason: errorText(error) });
+    log.debug('no kernel ban table to delete', { reason: errorText(error) });
   }
 }
 

@@ -116,7 +116,7 @@ export class ConfigFeed {
     const before = this.lacking;
     this.lacking = [...missing].sort();
     if (missing.length > 0 && this.lacking.join() !== before.join())
-      this.log.error('upgrade required: entries that need a capability this node lacks are held', {
+      this.log.error('upgrade required: node lacks a capability, entries not applied', {
         missing: this.lacking,
       });
   }
@@ -129,7 +129,7 @@ export class ConfigFeed {
   /** The table does not add up to its hash. */
   startRepair(reason: string): void {
     if (this.baseInvalid) return;
-    this.log.warn('configuration differs from the console, asking for a repair', {
+    this.log.warn('configuration differs from the console, agent requests a repair', {
       reason,
       revision: this.store.position.revision,
     });
@@ -197,7 +197,7 @@ export class ConfigFeed {
     const repairing =
       this.store.size > 0 && !this.fullSetWanted && (this.baseInvalid || base.revision === 0n || otherHistory);
     if (this.fullSetWanted && performance.now() - this.lastFullSet < FULL_SET_INTERVAL_MS) {
-      throw new Error('the configuration does not add up after a repair and the next full transfer has to wait');
+      throw new Error('the configuration hash differs after a repair; the next full transfer is delayed');
     }
     let request = {};
     if (repairing) request = { bucketSums: this.store.bucketSums() };
@@ -215,7 +215,7 @@ export class ConfigFeed {
         }
         return this.pullSnapshot(channel, signal, receivedAt, result.value);
       default:
-        throw new Error('the console answered GetConfig with nothing');
+        throw new Error('the console returned an empty response to GetConfig');
     }
   }
 
@@ -229,13 +229,13 @@ export class ConfigFeed {
     } catch (error) {
       // A console that does not know yet that entries can be held.
       if (error instanceof ConnectError && error.code === Code.FailedPrecondition)
-        this.log.error('the console refuses its configuration to this node', { error });
+        this.log.error('console rejects the configuration request of this node', { error });
       throw error;
     }
   }
 
   private pulledDelta(delta: ConfigDelta, receivedAt: number): boolean {
-    if (delta.truncated) throw new Error('the console answered a pull with a truncated delta');
+    if (delta.truncated) throw new Error('the console returned a truncated delta');
     const verdict = judgeDelta(this.store.position, delta);
     if (verdict === 'pull') {
       this.baseInvalid = true;
@@ -257,7 +257,9 @@ export class ConfigFeed {
     const kept = new Set(repair.entries.map((entry) => entryKey(entry.kind, entry.id)));
     const deletes = this.store.keysToDelete(buckets, kept);
     if (!sameHash(this.store.hashAfter(repair.entries, deletes), position.setHash)) {
-      this.log.warn('repair does not add up, asking for everything', { buckets: buckets.size });
+      this.log.warn('configuration hash differs after repair, agent requests a full transfer', {
+        buckets: buckets.size,
+      });
       this.fullSetWanted = true;
       return true;
     }
@@ -283,7 +285,7 @@ export class ConfigFeed {
   ): Promise<boolean> {
     if (first) this.addPage(first);
     for (let pages = 0; this.resume && this.resume.pageToken !== ''; pages++) {
-      if (pages > MAX_PAGES) throw new Error('the snapshot has no end');
+      if (pages > MAX_PAGES) throw new Error('the snapshot has no last page');
       let answer: GetConfigResponse;
       try {
         answer = await this.get(channel, { pageToken: this.resume.pageToken }, signal);
@@ -294,7 +296,7 @@ export class ConfigFeed {
       }
       if (answer.result.case !== 'page') {
         this.dropResume();
-        throw new Error('the console answered a page token with something else');
+        throw new Error('the console returned a page of another snapshot');
       }
       this.addPage(answer.result.value);
     }
@@ -303,11 +305,11 @@ export class ConfigFeed {
     this.resume = undefined;
     if (!(await this.store.replace(snapshot, checkpoint))) {
       this.fullSetWanted = true;
-      throw new Error('the snapshot does not add up to its hash');
+      throw new Error('the snapshot does not match its hash');
     }
     this.baseInvalid = false;
     this.fullSetWanted = false;
-    this.log.info('configuration snapshot taken over', { revision: checkpoint.revision, entries: this.store.size });
+    this.log.info('configuration snapshot applied', { revision: checkpoint.revision, entries: this.store.size });
     this.options.replaced(receivedAt);
     return true;
   }
@@ -355,7 +357,7 @@ function positionOf(delta: ConfigDelta): ConfigPosition {
 }
 
 function checked(position: ConfigPosition | undefined): ConfigPosition {
-  if (!position || position.revision === 0n) throw new Error('the console answered without a position');
+  if (!position || position.revision === 0n) throw new Error('the console returned no position');
   return position;
 }
 

@@ -148,7 +148,7 @@ function configPush(base: ConfigPosition, change: ConfigChange, receivedAt: numb
 }
 
 function configAnswer(answer: { position?: ConfigPosition | undefined; failed: FailedEntry[] }): ConfigAnswer {
-  if (!answer.position) throw new Error('the data plane answered without a position');
+  if (!answer.position) throw new Error('the data plane returned no position');
   return { position: answer.position, failed: answer.failed };
 }
 

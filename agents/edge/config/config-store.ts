@@ -112,7 +112,7 @@ export class ConfigStore {
       keepsBefore: true,
     });
     if (!store.matches(store.held)) {
-      store.log.error('configuration does not add up to its hash, asking for a repair', {
+      store.log.error('configuration does not match its hash, agent requests a repair', {
         revision: store.held.revision,
         entries: store.size,
       });
@@ -269,7 +269,7 @@ export class ConfigStore {
     }
     if (!this.append(this.held, rows, this.unwrittenDeletes(), this.unserved.keys())) return;
     this.writtenWhole();
-    this.log.info('configuration journal written again');
+    this.log.info('configuration journal rewritten');
   }
 
   private unwrittenDeletes(): EntryKey[] {
@@ -309,7 +309,8 @@ export class ConfigStore {
       }
       return true;
     } catch (error) {
-      if (this.diskProblem === '') this.log.error('configuration journal cannot grow, serving from memory', { error });
+      if (this.diskProblem === '')
+        this.log.error('configuration journal cannot grow, serving configuration from memory', { error });
       this.diskProblem = `configuration not on disk: ${errorText(error)}`;
       return false;
     }
@@ -390,7 +391,10 @@ export class ConfigStore {
       if (this.held !== position || this.journal.busy) return true;
     }
     if (lost.length > 0) {
-      this.log.error('entries changed on disk', { entries: lost.length, first: lost[0]!.replace('\0', '/') });
+      this.log.error('configuration entries changed on disk', {
+        entries: lost.length,
+        first: lost[0]!.replace('\0', '/'),
+      });
       for (const key of lost) this.forget(key);
       this.rewriteWanted = true;
       return false;
@@ -404,7 +408,7 @@ export class ConfigStore {
       const entry = parseEntry(bytes, 0, bytes.length);
       return entryKey(entry.kind, entry.id) === key && entry.hash === row.hash;
     } catch (error) {
-      this.log.warn('entry cannot be read from disk', { key: key.replace('\0', '/'), error });
+      this.log.warn('configuration entry not readable from disk', { key: key.replace('\0', '/'), error });
       return false;
     }
   }
@@ -565,7 +569,7 @@ export class ConfigStore {
       });
       return true;
     } catch (error) {
-      this.log.error('unreadable record in the configuration journal', { error, offset });
+      this.log.error('unreadable record in configuration journal', { error, offset });
       return false;
     }
   }

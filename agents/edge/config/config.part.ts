@@ -128,17 +128,17 @@ class ConfigPart implements Part {
     const known = new Set(this.failed.map(({ kind, id, reason }) => `${kind}/${id} ${reason}`));
     const fresh = failed.filter(({ kind, id, reason }) => !known.has(`${kind}/${id} ${reason}`));
     for (const { kind, id, reason } of fresh.slice(0, MAX_LOGGED_FAILURES)) {
-      this.log.error('entry cannot be put to work, its previous version keeps serving', { kind, id, reason });
+      this.log.error('configuration entry not applied, its previous version stays in use', { kind, id, reason });
     }
     if (fresh.length > MAX_LOGGED_FAILURES)
-      this.log.error('more entries cannot be put to work', { entries: fresh.length });
+      this.log.error('more configuration entries not applied', { entries: fresh.length });
     this.failed = failed;
   }
 
   private async repair(): Promise<void> {
     if (await this.store.rewrite()) return;
     this.feed.startRepair('disk');
-    throw new Error('entries of the configuration were lost with its journal, the console has to bring them');
+    throw new Error('configuration entries were lost with the journal; the console must send them again');
   }
 
   /** Asks Caddy which former versions still serve. While it does not say, all that may are kept. */
@@ -148,7 +148,7 @@ class ConfigPart implements Part {
       const answer = await this.pusher.failing();
       if (answer) await this.store.settle(answer.position, answer.running);
     } catch (error) {
-      this.log.warn('data plane does not say which entries fail', { error: errorText(error) });
+      this.log.warn('data plane did not report failed entries', { error: errorText(error) });
     }
   }
 }

@@ -23,7 +23,7 @@ export const CHALLENGE_KEYS: KeyKind<ChallengeKeys> = {
     for (const role of ROLES) {
       const key = keys[role];
       if (!key) continue;
-      if (!ID.test(key.id)) return `the id of the ${role} key is malformed`;
+      if (!ID.test(key.id)) return `the ID of the ${role} key is malformed`;
       if (key.secret.length < MIN_SECRET_BYTES || key.secret.length > MAX_SECRET_BYTES)
         return `the ${role} key has ${key.secret.length} bytes`;
     }

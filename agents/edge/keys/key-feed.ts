@@ -63,7 +63,7 @@ export class KeyFeed<K extends Keys> {
       return false;
     }
     if (store.replace(keys)) {
-      log.info(`${kind.name} taken over`, { version: keys.version });
+      log.info(`${kind.name} stored`, { version: keys.version });
       changed();
     }
     return false;

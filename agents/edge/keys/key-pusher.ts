@@ -66,7 +66,7 @@ export class KeyPusher<K extends Keys> {
       await kind.push(client, keys);
       this.problem = '';
     } catch (error) {
-      const problem = `the data plane has no ${kind.name}: ${errorText(error)}`;
+      const problem = `the data plane did not accept the ${kind.name}: ${errorText(error)}`;
       if (problem !== this.problem) log.warn(`${kind.name} not pushed`, { error: errorText(error) });
       this.problem = problem;
       return;

@@ -43,7 +43,7 @@ export class KeyStore<K extends Keys> {
   replace(keys: K): boolean {
     const { kind, path, log } = this.options;
     const problem = problemOf(kind, keys);
-    if (problem) throw new Error(`the console's ${kind.name} cannot be used: ${problem}`);
+    if (problem) throw new Error(`the ${kind.name} of the console are not valid: ${problem}`);
     const stored = this.text(keys);
     const isSame = this.held && stored === this.text(this.held);
     if (isSame && this.problem === '') return false;
@@ -53,7 +53,7 @@ export class KeyStore<K extends Keys> {
     } catch (error) {
       // They work from memory; the next fetch tries to write them again.
       this.problem = `${kind.name} not on disk: ${errorText(error)}`;
-      log.error(`${kind.name} cannot be written, going on from memory`, { error: errorText(error) });
+      log.error(`${kind.name} not writable, serving from memory`, { error: errorText(error) });
     }
     if (isSame) return false;
     this.held = keys;
@@ -83,7 +83,7 @@ function read<K extends Keys>({ kind, path, clusterId, log }: KeyStoreOptions<K>
     return keys;
   } catch {
     // A parser's message may quote what it could not parse.
-    log.error(`the file of ${kind.name} cannot be read, fetching them again`, { path });
+    log.error(`file of ${kind.name} not readable, agent fetches them again`, { path });
     return undefined;
   }
 }

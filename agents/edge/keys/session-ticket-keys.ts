@@ -10,7 +10,7 @@ const KEY_BYTES = 32;
 type StoredKeys = Partial<Record<(typeof ROLES)[number], string>>;
 
 export const SESSION_TICKET_KEYS: KeyKind<SessionTicketKeys> = {
-  name: 'keys of session tickets',
+  name: 'session ticket keys',
   capability: 'https-v1',
   problemOf(keys) {
     for (const role of ROLES) {

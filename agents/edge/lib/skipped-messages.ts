@@ -32,7 +32,7 @@ export class SkippedMessages {
     this.lastAt = this.now();
     if (this.lastAt - this.loggedAt < LOG_EVERY_MS) return;
     this.loggedAt = this.lastAt;
-    this.log.warn('message cannot be decoded, skipped', {
+    this.log.warn('message not decodable, skipped', {
       what: this.what,
       skipped: this.count,
       error: errorText(error),

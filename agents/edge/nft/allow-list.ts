@@ -17,7 +17,7 @@ const LOOPBACK = ['127.0.0.0/8', '::1/128'];
 const RESOLVE_TIMEOUT_MS = 5000;
 const MAX_CONSOLE_NAMES = 64;
 const NO_PROXY_PEERS =
-  'proxy_protocol mode without --proxy-peers: whoever connects can name any client address; no address is exempt';
+  'mode proxy_protocol without --proxy-peers: every peer can name any client address, so no address is exempt';
 
 /** Follows the entries that name exempt addresses: trusted proxies and allow lists. */
 export class AllowList implements EntryObserver {
@@ -52,7 +52,11 @@ export class AllowList implements EntryObserver {
       }
       this.onChange();
     } catch (error) {
-      this.log.warn('entry cannot be read for kernel bans, its addresses keep their last state', { kind, id, error });
+      this.log.warn('configuration entry not readable for kernel bans, its addresses keep their last state', {
+        kind,
+        id,
+        error,
+      });
     }
   }
 
@@ -119,7 +123,7 @@ export class AllowList implements EntryObserver {
 
 function withTimeout<T>(promise: Promise<T>, ms: number): Promise<T> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms);
+    const timer = setTimeout(() => reject(new Error(`no response within ${ms} ms`)), ms);
     promise.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }

@@ -98,7 +98,7 @@ class KernelBansPart implements Part {
           const reason = errorText(error);
           const level = reason === this.problem ? 'debug' : kernelBans === 'on' ? 'error' : 'warn';
           this.problem = reason;
-          log[level]('kernel bans do not work here, banning at HTTP level only', { reason, retryInMs });
+          log[level]('kernel bans do not work here, node bans over HTTP only', { reason, retryInMs });
           tried();
         },
       });

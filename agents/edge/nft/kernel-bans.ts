@@ -150,7 +150,7 @@ export class KernelBans {
         return;
       }
     } catch (error) {
-      this.log.warn('kernel ban update failed, writing everything anew', { error: errorText(error) });
+      this.log.warn('kernel ban update failed, agent rewrites the whole table', { error: errorText(error) });
     }
     try {
       await this.writeAll();
@@ -159,7 +159,7 @@ export class KernelBans {
     } catch (error) {
       this.lastFull = performance.now();
       if (this.problem === '')
-        this.log.error('kernel bans cannot be written, retrying each minute', { error: errorText(error) });
+        this.log.error('kernel bans not writable, agent retries every minute', { error: errorText(error) });
       this.problem = `kernel bans: ${errorText(error)}`;
     }
   }
@@ -255,7 +255,7 @@ export class KernelBans {
       if (!this.chunked) await runScript(nftBin, [...frame, ...slices.flat()]);
     } catch (error) {
       if (slices.length < 2 || !/too long|buffer/i.test(errorText(error))) throw error;
-      this.log.warn('the kernel does not take all bans in one transaction, writing them in parts', {
+      this.log.warn('kernel rejects all bans in one transaction, agent writes them in parts', {
         elements: this.hosts.size,
       });
       this.chunked = true;
@@ -305,6 +305,6 @@ async function removeLeftovers({ nftBin, table, nodeId, log }: KernelBansOptions
     const found = await readTable(nftBin, name).catch(() => undefined);
     if (found?.owner?.nodeId !== nodeId || mayLive(found.owner, nodeId)) continue;
     await deleteTable(nftBin, name);
-    log.info('leftover nftables table removed', { table: name });
+    log.info('leftover kernel ban table removed', { table: name });
   }
 }

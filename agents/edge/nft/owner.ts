@@ -26,7 +26,7 @@ export async function readTable(
   if (!listing.split('\n').includes(`table inet ${table}`)) return undefined;
   const text = await runNft(nftBin, ['-t', '-a', 'list', 'table', 'inet', table]);
   const handle = /^table inet \S+ \{ # handle (\d+)/m.exec(text);
-  if (!handle) throw new Error(`nft does not tell the handle of the table ${table}`);
+  if (!handle) throw new Error(`nft did not return the handle of the table ${table}`);
   const comment = /^\s*comment "node=(\S+) pid=(\d+) start=(\d+)(?: ns=(\d+))?"/m.exec(text);
   const owner = comment && {
     nodeId: comment[1]!,

@@ -75,7 +75,7 @@ export class AppliedReporter {
         bansSteps: this.bansSteps.take(),
       });
     } catch (error) {
-      this.log.debug('applied positions not reported, the next heartbeat does', { error });
+      this.log.debug('applied positions not reported, the next heartbeat reports them', { error });
     } finally {
       this.sending = false;
       if (this.acme) void this.send();

@@ -27,10 +27,10 @@ export class ClockFile {
       const { serverTimeMs, offsetMs } = (JSON.parse(text) ?? {}) as Partial<ClockReading>;
       if (isMilliseconds(serverTimeMs) && serverTimeMs > 0 && isMilliseconds(offsetMs))
         return { serverTimeMs, offsetMs };
-      this.log.warn('the clock of the console in its file makes no sense', { path: this.path });
+      this.log.warn('stored console clock is not plausible', { path: this.path });
     } catch (error) {
       // The console tells it again.
-      this.log.warn('the clock of the console not read', { path: this.path, error });
+      this.log.warn('stored console clock not read', { path: this.path, error });
     }
     return undefined;
   }
@@ -46,7 +46,7 @@ export class ClockFile {
       this.written = reading;
       this.failing = false;
     } catch (error) {
-      if (!this.failing) this.log.warn('the clock of the console not written', { path: this.path, error });
+      if (!this.failing) this.log.warn('console clock not stored', { path: this.path, error });
       this.failing = true;
     }
   }

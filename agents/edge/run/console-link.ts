@@ -38,7 +38,7 @@ export class ConsoleLink {
     const { stateDir, log, identity } = options;
     this.log = log;
     this.channel = new NodeChannel(identity);
-    this.skipped = new SkippedMessages('events of the console', log);
+    this.skipped = new SkippedMessages('events from the console', log);
     this.renewal = new Renewal({
       stateDir,
       log,
@@ -124,7 +124,7 @@ export class ConsoleLink {
     this.problem = problem === '' ? 'the connection ended' : problem;
     const notAfterMs = this.renewal.notAfter * 1000;
     if (Date.now() > notAfterMs) {
-      this.log.error('the certificate of this node has expired, enroll it again', {
+      this.log.error('node certificate has expired, enroll the node again', {
         notAfter: new Date(notAfterMs).toISOString(),
       });
     }

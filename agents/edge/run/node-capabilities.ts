@@ -63,7 +63,7 @@ export class NodeCapabilities {
       return Array.isArray(names) ? clean(names) : [];
     } catch (error) {
       // The data plane tells it again.
-      this.log.warn('capabilities of the data plane not read', { path: this.path, error });
+      this.log.warn('data plane capabilities not read', { path: this.path, error });
       return [];
     }
   }
@@ -73,7 +73,7 @@ export class NodeCapabilities {
       writeFileAtomic(this.path, `${JSON.stringify(this.dataPlane)}\n`);
       this.failing = false;
     } catch (error) {
-      if (!this.failing) this.log.warn('capabilities of the data plane not written', { path: this.path, error });
+      if (!this.failing) this.log.warn('data plane capabilities not stored', { path: this.path, error });
       this.failing = true;
     }
   }

@@ -127,7 +127,7 @@ export class VitalReporter {
       this.problem = '';
     } catch (error) {
       const problem = errorText(error);
-      if (this.problem !== problem) this.options.log.debug('how watched sites fare is not reported', { problem });
+      if (this.problem !== problem) this.options.log.debug('figures of watched sites not reported', { problem });
       this.problem = problem;
     }
   }

@@ -80,7 +80,7 @@ export class Protection {
       clock: this.clock,
     });
     this.recentLifts = new RecentLifts(this.clock);
-    this.skipped = new SkippedMessages('reports of the data plane about attacks', log);
+    this.skipped = new SkippedMessages('attack reports from the data plane', log);
     this.keys = new SharedKeys(CHALLENGE_KEYS, {
       path: paths.challengeKeys,
       clusterId,
@@ -209,7 +209,10 @@ export class Protection {
       this.options.liftAgain(lifted);
     }
     if (bans.length + sites.length > 0)
-      this.options.log.info('the data plane got back own bans and levels', { bans: bans.length, sites: sites.length });
+      this.options.log.info('data plane received its own bans and levels again', {
+        bans: bans.length,
+        sites: sites.length,
+      });
   }
 
   private take(instanceId: string, batch: SecurityBatch): void {

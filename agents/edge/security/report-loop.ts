@@ -53,7 +53,7 @@ export class ReportLoop {
       .catch((error: unknown) => {
         const problem = errorText(error);
         if (problem !== this.problem && !this.stopping.signal.aborted)
-          this.options.log.warn('not reported, kept for later', { what: this.options.name, error: problem });
+          this.options.log.warn('report not sent, kept for later', { what: this.options.name, error: problem });
         this.problem = problem;
       })
       .finally(() => {

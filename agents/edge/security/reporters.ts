@@ -122,7 +122,7 @@ export class Reporters {
       await call();
     } catch (error) {
       if (!(error instanceof ConnectError) || error.code !== Code.InvalidArgument) throw error;
-      this.options.log.error('the console refuses a report, it is given up', { what, error });
+      this.options.log.error('console rejects a report, report discarded', { what, error });
     }
   }
 }

@@ -198,7 +198,7 @@ export class SecurityJournal {
   }
 
   private noteProblem(error: unknown): void {
-    if (this.diskProblem === '') this.log.error('security journal cannot be written, serving from memory', { error });
+    if (this.diskProblem === '') this.log.error('security journal not writable, serving from memory', { error });
     this.diskProblem = `own bans not on disk: ${errorText(error)}`;
   }
 
@@ -210,7 +210,7 @@ export class SecurityJournal {
       else return false;
       return true;
     } catch (error) {
-      this.log.error('unreadable record in the security journal', { error });
+      this.log.error('unreadable record in security journal', { error });
       return false;
     }
   }

@@ -62,8 +62,9 @@ export class SecurityWatch {
         this.problem = '';
       } catch (error) {
         if (signal.aborted) return;
-        const problem = `attacks are not heard of: ${errorText(error)}`;
-        if (problem !== this.problem) log.warn('security stream ended', { instanceId, error: errorText(error) });
+        const problem = `no attack reports from the data plane: ${errorText(error)}`;
+        if (problem !== this.problem)
+          log.warn('data plane security stream ended', { instanceId, error: errorText(error) });
         this.problem = problem;
         if (error instanceof EdgeError && error.code === 'unimplemented') return;
         broken();

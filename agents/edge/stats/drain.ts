@@ -35,5 +35,5 @@ export async function drainToSpool({ client, spool, offsetMs, log, now = Date.no
     spool.add(sequence, { minutes, gaps }, last ? minute : undefined);
     if (last) return;
   }
-  log.warn('the data plane has more statistics than were taken at once, the rest follows', { drains: MAX_DRAINS });
+  log.warn('data plane has more statistics than one batch, the rest follows', { drains: MAX_DRAINS });
 }

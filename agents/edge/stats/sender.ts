@@ -74,7 +74,7 @@ export class StatsSender {
     const begun = performance.now();
     const { acknowledged } = await this.send(this.backlog ?? present, batch);
     if (!spool.acknowledge(batch.sequence, acknowledged)) {
-      throw new Error(`the console does not take batch ${batch.sequence}, it has ${acknowledged}`);
+      throw new Error(`the console rejects batch ${batch.sequence}; it has ${acknowledged}`);
     }
     if (!current) await sleep(Math.min(MAX_PAUSE_MS, performance.now() - begun), signal);
     return true;

@@ -77,7 +77,7 @@ export class Spool {
     this.state = state ?? NEW_STATE;
     if (!state && this.held.length > 0) {
       // Which of them the console has under the numbers they had cannot be known, so they may be passed over.
-      log.error('the state of the statistics is lost, what was counted before may be missing', {
+      log.error('statistics state lost, earlier counts may be missing', {
         files: this.held.length,
       });
       this.state = { ...NEW_STATE, gaps: joined(this.held.map(({ from, to }) => [from, to])) };
@@ -90,7 +90,7 @@ export class Spool {
       this.save();
     } catch (error) {
       // The next batch is not written before this is.
-      log.warn('state of the statistics not written', { error });
+      log.warn('statistics state not written', { error });
     }
   }
 
@@ -174,7 +174,7 @@ export class Spool {
     if (unsentFrom !== undefined) {
       const ahead = cursor + 1n - (unsentFrom + shift);
       if (ahead > 0n && unsentFrom > 1n) {
-        this.log.warn('the console has counts that this node does not know of, numbers go on behind them', { cursor });
+        this.log.warn('console has counts unknown to this node, numbering continues after them', { cursor });
       }
       this.change({ shift: ahead > 0n ? shift + ahead : shift, unsentFrom: undefined });
     }
@@ -187,7 +187,7 @@ export class Spool {
     const before = this.taken;
     if (sequence > this.sent) this.sent = sequence;
     if (cursor > this.sent) {
-      this.log.warn('somebody else counts under the name of this node', { cursor, sequence });
+      this.log.warn('another process reports statistics under the identity of this node', { cursor, sequence });
       this.change({ shift: this.state.shift + cursor - this.sent });
       this.sent = cursor;
     }
@@ -234,7 +234,7 @@ export class Spool {
     if (lost.length > 0) {
       const holds = this.state.lostFrom > 0 && this.now() < this.state.lostUntil;
       const [lostFrom] = lost[0]!;
-      this.log.warn('no room for more statistics, the oldest are given up', { files: going.length, from: lostFrom });
+      this.log.warn('statistics spool full, oldest batches discarded', { files: going.length, from: lostFrom });
       this.change({
         gaps: joined([...this.state.gaps, ...lost]),
         ...(holds
@@ -263,7 +263,7 @@ export class Spool {
         this.files.remove(this.held[0]!.name);
       } catch (error) {
         // It goes with the next one, or after the next start.
-        this.log.warn('statistics that were reported are not removed', { error });
+        this.log.warn('reported statistics not removed from disk', { error });
         return;
       }
       this.held.shift();
@@ -278,7 +278,7 @@ export class Spool {
     const content = this.read(file);
     const batch = content && decodeBatch(content, Number(number - file.first));
     if (batch) return batch;
-    this.log.error('statistics on disk are damaged, what they counted is missing', { file: file.name, number });
+    this.log.error('statistics on disk damaged, their counts are lost', { file: file.name, number });
     return { minutes: [], gaps: spanGaps(file.from, file.to) };
   }
 

@@ -38,7 +38,7 @@ export class Statistics {
     this.options = options;
     this.log = log;
     const { files, discarded } = openSpoolFolder(folder, nodeId);
-    if (discarded.length > 0) log.warn('statistics of another enrolment discarded', { folders: discarded });
+    if (discarded.length > 0) log.warn('statistics of an earlier enrollment discarded', { folders: discarded });
     this.spool = new Spool({ files, log, now: () => Math.floor((Date.now() + clock.offsetMs()) / 1000) });
     this.sender = new StatsSender({ ...options, spool: this.spool });
   }
@@ -85,7 +85,7 @@ export class Statistics {
   /** Said once, and again when it is another. */
   private noteProblem(problem: string): void {
     if (problem !== '' && problem !== this.problem) {
-      this.log.warn('statistics not taken from the data plane, it keeps them', { problem });
+      this.log.warn('statistics not fetched from the data plane, data plane keeps them', { problem });
     }
     this.problem = problem;
   }

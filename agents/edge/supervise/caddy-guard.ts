@@ -62,7 +62,7 @@ export class CaddyGuard implements ChildGuard {
     const journal = this.killer(line, end);
     if (!journal) return;
     this.deaths[journal]++;
-    this.log.error('edge server died of reading a journal', { journal, deaths: this.deaths[journal] });
+    this.log.error('edge server crashed while reading a journal', { journal, deaths: this.deaths[journal] });
     if (this.deaths[journal] >= DEATHS) await this.setAside(journal);
   }
 
@@ -82,7 +82,7 @@ export class CaddyGuard implements ChildGuard {
         this.log.error('journal set aside', {
           path,
           aside,
-          instead: hadBefore ? 'the one before its last rewrite' : 'none, everything is fetched again',
+          instead: hadBefore ? 'the one before its last rewrite' : 'none, the agent fetches everything again',
         });
       });
     } catch (error) {

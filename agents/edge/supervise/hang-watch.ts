@@ -63,7 +63,7 @@ export class HangWatch {
   private replace(pid: number, silent: number): void {
     const { log, kill, restSeconds } = this.options;
     if (this.second - this.replacedAt < restSeconds) return;
-    log.error('edge server lives and gives no sign of it, replacing it', { pid, silentSeconds: silent });
+    log.error('edge server runs but is unresponsive, supervisor replaces it', { pid, silentSeconds: silent });
     this.replacing = true;
     this.replacedAt = this.second;
     // Go prints the stack of every goroutine and ends; Caddy keeps SIGQUIT for itself. One that is stopped has to go on for it.

@@ -57,6 +57,6 @@ export class LifeLine {
     if (left <= 0) return;
     this.textBytes += text.length;
     this.write(text.subarray(0, left).toString('utf8'));
-    if (text.length >= left) this.write('\n… the rest is left out\n');
+    if (text.length >= left) this.write('\n… the rest is omitted\n');
   }
 }

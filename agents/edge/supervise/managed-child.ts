@@ -97,7 +97,7 @@ export class ManagedChild {
     const gone = new Promise((resolve) => child.once('exit', resolve));
     child.kill('SIGTERM');
     const timer = setTimeout(() => {
-      this.options.log.warn('child did not stop in time, killing it', { child: this.options.name });
+      this.options.log.warn('child process did not stop in time, supervisor kills it', { child: this.options.name });
       killGroup(child.pid!);
     }, this.options.graceMs);
     await gone;
@@ -118,7 +118,7 @@ export class ManagedChild {
       await this.options.guard?.ended(end);
       if (finalCode !== undefined && end.code === finalCode) return finalCode;
       if (performance.now() - startedAt >= LONG_LIFE_MS) delayMs = minDelayMs;
-      log.error('child ended, starting it again', { child: name, ...end, inMs: delayMs });
+      log.error('child process ended, supervisor restarts it', { child: name, ...end, inMs: delayMs });
       await sleep(delayMs, this.stopping.signal);
       delayMs = Math.min(delayMs * 2, maxDelayMs);
     }
@@ -158,7 +158,7 @@ export class ManagedChild {
         guard.started(child.pid, new LifeLine(lifeStream, (text) => process.stderr.write(text)));
       if (child.pid !== undefined) {
         this.mark = markOf(child.pid);
-        log.info('child started', { child: name, pid: child.pid });
+        log.info('child process started', { child: name, pid: child.pid });
         this.tellChanged();
       }
       child.once('error', (error) => resolve({ problem: error.message }));
@@ -175,7 +175,7 @@ export class ManagedChild {
     try {
       this.options.changed();
     } catch (error) {
-      this.options.log.error('change of a child not recorded', { child: this.options.name, error });
+      this.options.log.error('change of a child process not recorded', { child: this.options.name, error });
     }
   }
 }

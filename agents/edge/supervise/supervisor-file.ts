@@ -40,7 +40,7 @@ export async function stopLeftovers(path: string, log: Log): Promise<void> {
   }
   const alive = record.children.filter(isAlive);
   for (const mark of alive) {
-    log.warn('stopping what a killed supervisor left', { pid: mark.pid });
+    log.warn('supervisor stops processes of a killed supervisor', { pid: mark.pid });
     killGroup(mark.pid, 'SIGTERM');
   }
   for (let waitedMs = 0; alive.some(isAlive) && waitedMs < STOP_GRACE_MS; waitedMs += POLL_MS) await sleep(POLL_MS);

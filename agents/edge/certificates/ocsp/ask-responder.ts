@@ -28,7 +28,7 @@ export class ResponderDown extends Error {}
 /** The answer's body. Throws when there is none, or another status than 200. */
 export async function askResponder(url: string, question: Buffer, asking: Asking = ASKING): Promise<Buffer> {
   const { protocol, hostname, port, pathname, search, host } = new URL(url);
-  if (protocol !== 'http:') throw new Error('responders are asked over plain HTTP only');
+  if (protocol !== 'http:') throw new Error('only plain-HTTP OCSP responders are supported');
   const endsAt = performance.now() + asking.totalMs;
   const address = await asking.resolve(hostname, asking.connectMs).catch((error) => {
     throw new ResponderDown(errorText(error));
@@ -43,7 +43,7 @@ export async function askResponder(url: string, question: Buffer, asking: Asking
       headers: { host, 'content-type': 'application/ocsp-request', 'content-length': question.length },
     });
     const down = (problem: string): void => {
-      call.destroy(new ResponderDown(`the responder ${problem}`));
+      call.destroy(new ResponderDown(`the OCSP responder ${problem}`));
     };
     const total = setTimeout(() => down('is too slow'), endsAt - performance.now());
     const connecting = setTimeout(() => down('cannot be reached'), asking.connectMs);
@@ -59,18 +59,18 @@ export async function askResponder(url: string, question: Buffer, asking: Asking
     call.once('response', (response) => {
       const { statusCode = 0 } = response;
       if (statusCode === 429 || statusCode >= 500) {
-        down(`answers with status ${statusCode}`);
+        down(`responds with status ${statusCode}`);
         return;
       }
       if (statusCode !== 200) {
-        call.destroy(new AnswerRefused(`the responder answers with status ${statusCode}`));
+        call.destroy(new AnswerRefused(`the OCSP responder responds with status ${statusCode}`));
         return;
       }
       const chunks: Buffer[] = [];
       let bytes = 0;
       response.on('data', (chunk: Buffer) => {
         bytes += chunk.length;
-        if (bytes > MAX_BYTES) call.destroy(new AnswerRefused('the responder answers with too much'));
+        if (bytes > MAX_BYTES) call.destroy(new AnswerRefused('the OCSP response is too large'));
         else chunks.push(chunk);
       });
       response.once('error', failed);

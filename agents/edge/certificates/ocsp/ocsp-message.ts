@@ -38,7 +38,7 @@ export interface Subject {
 
 export function subjectOf(leafDer: Uint8Array, issuerDer: Uint8Array): Subject {
   const issuer = new X509Certificate(issuerDer);
-  if (!new X509Certificate(leafDer).checkIssued(issuer)) throw new Error('the chain does not have the issuer');
+  if (!new X509Certificate(leafDer).checkIssued(issuer)) throw new Error('the chain does not contain the issuer');
   return {
     leaf: AsnConvert.parse(leafDer, Certificate),
     issuer: AsnConvert.parse(issuerDer, Certificate),
@@ -67,20 +67,20 @@ export function encodeRequest(subject: Subject): Buffer {
 export function checkAnswer(answer: Uint8Array, subject: Subject, nowMs: number): number {
   const { responseStatus, responseBytes } = AsnConvert.parse(answer, OCSPResponse);
   if (responseStatus !== OCSPResponseStatus.successful || responseBytes?.responseType !== id_pkix_ocsp_basic)
-    throw new Error(`the responder answers with status ${responseStatus}`);
+    throw new Error(`the OCSP responder responds with status ${responseStatus}`);
   const basic = AsnConvert.parse(responseBytes.response.buffer, BasicOCSPResponse);
   checkSignature(basic, subject, nowMs);
   const single = basic.tbsResponseData.responses.find(({ certID }) => isOf(certID, subject));
-  if (!single) throw new Error('the answer is of another certificate');
+  if (!single) throw new Error('the OCSP response is for another certificate');
   return endOf(single, nowMs);
 }
 
 function endOf({ certStatus, thisUpdate, nextUpdate }: SingleResponse, nowMs: number): number {
   if (certStatus.revoked) throw new Error('the certificate is revoked');
-  if (certStatus.good === undefined) throw new Error('the responder does not know the certificate');
-  if (!nextUpdate) throw new Error('the answer does not say how long it holds');
-  if (thisUpdate.getTime() > nowMs + SKEW_MS) throw new Error('the answer is of the future');
-  if (nextUpdate.getTime() <= nowMs) throw new Error('the answer is too old');
+  if (certStatus.good === undefined) throw new Error('the OCSP responder does not know the certificate');
+  if (!nextUpdate) throw new Error('the OCSP response has no expiry');
+  if (thisUpdate.getTime() > nowMs + SKEW_MS) throw new Error('the OCSP response is not valid yet');
+  if (nextUpdate.getTime() <= nowMs) throw new Error('the OCSP response has expired');
   return nextUpdate.getTime();
 }
 
@@ -104,7 +104,7 @@ function checkSignature(basic: BasicOCSPResponse, subject: Subject, nowMs: numbe
   if (isResponder(responderID, subject.issuer) && signed(subject.issuerKey)) return;
   const delegate = basic.certs?.find((certificate) => isResponder(responderID, certificate));
   if (delegate && mayAnswer(delegate, subject, nowMs) && signed(keyOf(delegate))) return;
-  throw new Error('the answer is not signed by the issuer, nor by one that it lets answer');
+  throw new Error('the OCSP response is signed neither by the issuer nor by its delegate');
 }
 
 function isResponder({ byName, byKey }: ResponderID, certificate: Certificate): boolean {

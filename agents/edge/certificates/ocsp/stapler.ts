@@ -84,7 +84,7 @@ export class Stapler {
     this.timer = setTimeout(() => {
       this.again = false;
       this.working = this.check()
-        .catch((error) => this.options.log.error('answers of authorities cannot be kept fresh', { error }))
+        .catch((error) => this.options.log.error('OCSP responses cannot be refreshed', { error }))
         .finally(() => {
           this.working = undefined;
           if (!this.stopped) this.schedule(this.again ? SOON_MS : CHECK_MS);
@@ -182,14 +182,14 @@ export class Stapler {
       const delayMs = backoffDelay(state.failures++, Math.random, RETRY_MIN_MS, RETRY_MAX_MS);
       state.notBefore = performance.now() + delayMs;
       const { certificateId, name } = uses.get(fingerprint) ?? {};
-      log.warn('no fresh answer of the authority of a certificate', { certificateId, name, error: errorText(error) });
+      log.warn('no fresh OCSP response for a certificate', { certificateId, name, error: errorText(error) });
       if (!(error instanceof ResponderDown)) {
         responder.answered();
         return;
       }
       const pauseMs = responder.failed();
       if (pauseMs !== undefined)
-        log.warn('a responder is down, it is not asked for a while', { responder: responder.host, pauseMs });
+        log.warn('OCSP responder is down, agent pauses requests to it', { responder: responder.host, pauseMs });
     }
   }
 

@@ -70,7 +70,7 @@ test.serial('every command has a help that ends with 0', async (t) => {
 });
 
 for (const [title, args] of [
-  ['no command', []],
+  ['does not exist', []],
   ['an unknown command', ['serve']],
   ['a name of every object', ['constructor']],
   ['an unknown option', ['run', '--stat-dir', 'x']],
@@ -303,7 +303,7 @@ test.serial('GeoIP databases beside the key of the node are refused', async (t) 
     const args = ['supervise', '--state-dir', join(folder, 'state'), '--caddy-bin', fakeServer(folder)];
     const { code, output } = await run(t, [...args, '--geoip-asn', join(folder, path)]);
     t.is(code, 1, path);
-    t.regex(output, /need a folder of their own/, path);
+    t.regex(output, /need their own folder/, path);
   }
 });
 
@@ -453,7 +453,7 @@ test.serial(
     const testConsole = await console_(t);
     testConsole.publish([{ kind: 'site', id: 'a', body: Buffer.from('x') }]);
     const supervisor = await supervise(t);
-    await until(t, 'waiting', () => supervisor.output().includes('waiting for an identity'));
+    await until(t, 'waiting', () => supervisor.output().includes('agent waits for an identity'));
     t.is((await run(t, enrollArguments(testConsole, supervisor.stateDir), { input: 'ewt_goodtoken1' })).code, 0);
     await until(t, 'heartbeat', () => testConsole.heartbeats.length > 0 && testConsole.watchers === 1);
     t.false(testConsole.heartbeats[0]!.dataPlaneHealthy);
@@ -464,7 +464,7 @@ test.serial(
       input: 'ewt_goodtoken1',
     });
     t.is(forced.code, 1);
-    t.true(forced.output.includes('an agent is running'));
+    t.true(forced.output.includes('agent is running'));
     const status = await run(t, ['status', '--state-dir', supervisor.stateDir]);
     t.is(status.code, 3, status.output);
     t.true(status.output.includes('node-1'));
@@ -487,7 +487,7 @@ test.serial('an event that cannot be decoded is skipped and said, and the stream
   await until(t, 'what came after', () =>
     readFileSync(join(supervisor.stateDir, 'edge/config.journal')).includes('after'),
   );
-  t.regex(supervisor.output(), /message cannot be decoded, skipped/);
+  t.regex(supervisor.output(), /message not decodable, skipped/);
   t.is(testConsole.watches.length, opened);
   supervisor.child.kill('SIGTERM');
   t.is(await supervisor.ended, 0);

@@ -155,7 +155,7 @@ test.serial('a table changed behind the agent is written anew at the next update
   await kernel.settled();
   t.false(await network.canConnect('203.0.113.5'));
   t.false(await network.canConnect('203.0.113.6'));
-  t.true(lines.some((line) => line.includes('writing everything anew')));
+  t.true(lines.some((line) => line.includes('rewrites the whole table')));
   await kernel.close(false);
 });
 

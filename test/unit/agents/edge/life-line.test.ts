@@ -32,7 +32,7 @@ test('of what a dying process prints, 256 KiB are passed on', async (t) => {
   const text = written.join('');
   t.true(text.startsWith('goroutine goroutine'));
   t.true(text.length < 256 * 1024 + 100);
-  t.true(text.endsWith('… the rest is left out\n'));
+  t.true(text.endsWith('… the rest is omitted\n'));
 });
 
 test('want of memory is recognised in what the runtime says', async (t) => {

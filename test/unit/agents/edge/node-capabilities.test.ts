@@ -67,7 +67,7 @@ test('a file that cannot be read or written costs nothing but the memory of the 
   capabilities.observe(['bans-v1']);
   capabilities.observe(['bans-v1']);
   t.deepEqual([...capabilities.names()], ['bans-v1', 'canary-v1', 'metrics-v1', 'partial-config-v1']);
-  t.is(lines.filter((line) => line.includes('not written')).length, 1);
+  t.is(lines.filter((line) => line.includes('not stored')).length, 1);
   rmSync(path, { recursive: true });
   capabilities.observe(['bans-v1']);
   t.deepEqual(JSON.parse(readFileSync(path, 'utf8')), ['bans-v1']);

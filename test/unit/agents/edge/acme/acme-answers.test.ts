@@ -183,7 +183,7 @@ test('what was not taken is given whole with the next sign of life', async (t) =
   await agent.reached();
   await caddy.kill();
   testConsole.changeAcme([answer('b.example', 'two')]);
-  await until(t, 'said', () => agent.acme.message.includes('does not answer certificate authorities'));
+  await until(t, 'said', () => agent.acme.message.includes('does not accept HTTP-01 responses'));
   t.is(agent.acme.applied, undefined);
   await caddy.start();
   await agent.status();

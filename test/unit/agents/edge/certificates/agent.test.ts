@@ -86,8 +86,8 @@ test('certificates that are not to be had or do not check are named, and everyth
   t.deepEqual([...caddy.materials], [hex(1)]);
   const message = () => testConsole.heartbeats.at(-1)?.message ?? '';
   const reasons = [
-    'certificate 2: its key is that of another',
-    'certificate 3: it is not the one that was asked for',
+    'certificate 2: its key does not match the certificate',
+    'certificate 3: it is not the requested certificate',
     'certificate 4: its key cannot be read',
     'certificate 5: its chain cannot be read',
     'certificate 6: the console does not have it',

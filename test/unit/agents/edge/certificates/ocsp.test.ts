@@ -80,8 +80,10 @@ test('answers of the issuer and of who may answer for it are taken, until they e
     const response = answer(encodeRequest(subject(good)));
     const until = checkAnswer(response, subject(good), Date.now());
     t.true(until > Date.now() + DAY_MS);
-    t.throws(() => checkAnswer(response, subject(good), until + 1), { message: /too old/ });
-    t.throws(() => checkAnswer(response, subject(good), Date.now() - DAY_MS), { message: /of the future|not signed/ });
+    t.throws(() => checkAnswer(response, subject(good), until + 1), { message: /has expired/ });
+    t.throws(() => checkAnswer(response, subject(good), Date.now() - DAY_MS), {
+      message: /not valid yet|signed neither/,
+    });
     const forged = Buffer.from(response);
     forged[forged.indexOf('Z') - 1]! ^= 1;
     t.throws(() => checkAnswer(forged, subject(good), Date.now()));
@@ -94,10 +96,10 @@ test('what somebody else signed, of another certificate, of one that is revoked 
   const revoked = leaf('revoked.example', '11', 'R');
   signWith('stranger');
   const forged = answer(encodeRequest(subject(good)));
-  t.throws(() => checkAnswer(forged, subject(good), Date.now()), { message: /not signed by the issuer/ });
+  t.throws(() => checkAnswer(forged, subject(good), Date.now()), { message: /signed neither by the issuer/ });
   signWith('ca');
   const response = answer(encodeRequest(subject(good)));
-  t.throws(() => checkAnswer(response, subject(revoked), Date.now()), { message: /of another certificate/ });
+  t.throws(() => checkAnswer(response, subject(revoked), Date.now()), { message: /for another certificate/ });
   const bad = answer(encodeRequest(subject(revoked)));
   t.throws(() => checkAnswer(bad, subject(revoked), Date.now()), { message: /is revoked/ });
   t.throws(() => checkAnswer(new Uint8Array([0x30, 3, 0x0a, 1, 6]), subject(good), Date.now()), {
@@ -150,8 +152,8 @@ test('a responder that hangs holds up no answer of another, and is not asked all
   await until(t, 'the answer of the other', () => held(good) !== undefined);
   await until(t, 'questions', () => slow.asked.times === 4);
   slow.close();
-  await until(t, 'taken to be down', () => lines.some((line) => line.includes('a responder is down')));
-  const tried = lines.filter((line) => line.includes('no fresh answer')).length;
+  await until(t, 'taken to be down', () => lines.some((line) => line.includes('OCSP responder is down')));
+  const tried = lines.filter((line) => line.includes('no fresh OCSP response')).length;
   t.true(tried < hanging.length, `${tried} questions to a responder that is down`);
 });
 
@@ -186,11 +188,11 @@ test('responders are asked at public addresses only, are not followed elsewhere,
   const question = encodeRequest(subject(good));
   await t.throwsAsync(askResponder('http://127.0.0.1:1/', question), { message: /^address .* is in / });
   await t.throwsAsync(askResponder('http://[::1]:1/', question), { message: /^address .* is in / });
-  await t.throwsAsync(askResponder('https://ocsp.example/', question, asking), { message: /plain HTTP only/ });
+  await t.throwsAsync(askResponder('https://ocsp.example/', question, asking), { message: /only plain-HTTP/ });
   answering.instead = () => ({ status: 302, headers: { location: url }, body: '' });
   await t.throwsAsync(askResponder(url, question, asking), { message: /status 302/ });
   answering.instead = () => ({ status: 200, body: Buffer.alloc(1024 * 1024 + 1) });
-  await t.throwsAsync(askResponder(url, question, asking), { message: /too much/ });
+  await t.throwsAsync(askResponder(url, question, asking), { message: /too large/ });
 });
 
 test('a responder is asked at a public address only', async (t) => {

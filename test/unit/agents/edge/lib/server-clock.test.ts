@@ -89,5 +89,5 @@ test('a file that cannot be read or written costs nothing but what was known', (
   server.observe(BigInt(START + AHEAD));
   keep();
   keep();
-  t.is(lines.filter((line) => line.includes('not written')).length, 1);
+  t.is(lines.filter((line) => line.includes('not stored')).length, 1);
 });

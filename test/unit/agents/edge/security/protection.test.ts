@@ -325,7 +325,7 @@ test('what the console does not take is sent again; what it refuses for good doe
   await until(t, 'watching', () => caddy.watches.length > 0);
   caddy.tell({ bans: [ownBan('192.0.2.1/32', Date.now())] });
   await until(t, 'refused twice', () => answers.length === 0 && agent.protection.view.unreported === 0);
-  t.true(lines.some((line) => line.includes('given up')));
+  t.true(lines.some((line) => line.includes('report discarded')));
   caddy.tell({ bans: [ownBan('192.0.2.2/32', Date.now())] });
   await until(t, 'reported', () => testConsole.reportedBans.length === 1);
   t.deepEqual(
