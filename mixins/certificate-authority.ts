@@ -199,11 +199,11 @@ async function checkedRequest(csrPem: string): Promise<Pkcs10CertificateRequest>
   try {
     request = new Pkcs10CertificateRequest(csrPem);
   } catch {
-    throw new CertificateRequestRefused('not a PEM certificate request');
+    throw new CertificateRequestRefused('the certificate request is not in PEM');
   }
   const { name, namedCurve } = request.publicKey.algorithm as { name?: string; namedCurve?: string };
   if (name !== 'ECDSA' || namedCurve !== 'P-256') {
-    throw new CertificateRequestRefused('the key of the certificate request is not ECDSA P-256');
+    throw new CertificateRequestRefused('the key in the certificate request is not ECDSA P-256');
   }
   const proven = await request.verify(crypto).catch(() => false);
   if (!proven) throw new CertificateRequestRefused('the signature of the certificate request does not match its key');

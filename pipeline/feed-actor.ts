@@ -85,7 +85,7 @@ export class FeedActor {
         await this.compare();
         failing = false;
       } catch (err) {
-        if (!failing) this.#runtime.log.warn({ err, feed: this.#feed.name }, 'comparing feeds failed, trying again');
+        if (!failing) this.#runtime.log.warn({ err, feed: this.#feed.name }, 'comparison of feeds failed, retrying');
         failing = true;
       }
       await this.#wakeable.sleep(COMPARE_MS);
@@ -177,7 +177,7 @@ export class FeedActor {
     if (!target || target.epoch !== epoch || target.position >= last || this.#stopped) return;
     const stream = this.#streamOf(clusterId, epoch);
     const places = { last: String(last), position: String(target.position) };
-    this.#runtime.log.warn({ stream, ...places }, 'a fan-out stream was ahead of the database, it begins again');
+    this.#runtime.log.warn({ stream, ...places }, 'fan-out stream was ahead of the database, stream restarts');
     await this.#writer.remove(stream);
     await this.#begin(stream, target);
   }

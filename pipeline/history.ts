@@ -17,7 +17,7 @@ export async function startNewEpoch(
   beyond?: bigint,
 ): Promise<boolean> {
   const { epoch, begun } = await beginEpoch(runtime.pools.api, why, expected, beyond);
-  if (begun) runtime.log.warn({ why, epoch }, 'a new epoch began, every node compares its state');
+  if (begun) runtime.log.warn({ why, epoch }, 'new epoch began, nodes compare their state');
   return begun;
 }
 

@@ -75,7 +75,7 @@ export class KeyKeeper {
   async #attempt(runtime: Runtime, clusterId: string, work: Parameters<typeof write<void>>[3]): Promise<void> {
     const { name } = this.#kept;
     await write(runtime, systemCall(name), { clusterId }, work).catch((err: unknown) =>
-      runtime.log.warn({ err, clusterId, keys: name }, 'keeping keys failed, it will be tried again'),
+      runtime.log.warn({ err, clusterId, keys: name }, 'key rotation failed, will be retried'),
     );
   }
 }

@@ -92,7 +92,7 @@ export class Partitions {
           await this.#wakeable.sleep(CHECK_MS);
         }
       } catch (err) {
-        this.#runtime.log.warn({ err, feed: this.#feed.name }, 'partitions lost, connecting again');
+        this.#runtime.log.warn({ err, feed: this.#feed.name }, 'partition lock lost, reconnecting');
       }
       this.#lose([...this.#owned]);
       this.#freeSince.clear();

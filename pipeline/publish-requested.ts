@@ -24,7 +24,7 @@ export async function publishRequested(runtime: Runtime, call: Call, clusterIds:
     for (let clusterId = queue.shift(); clusterId !== undefined; clusterId = queue.shift()) {
       if (Date.now() >= deadline) return;
       const changes = await publishClusterRequests(runtime, call, clusterId).catch((error: unknown) => {
-        runtime.log.warn({ err: error, clusterId }, 'requested publication failed, it will be tried again');
+        runtime.log.warn({ err: error, clusterId }, 'requested publication failed, will be retried');
         return [];
       });
       if (!answered && call.changes.length < MAX_ANNOUNCED) call.changes.push(...changes);

@@ -31,7 +31,7 @@ export function startRelay(runtime: Runtime): Relay {
   subscriber.on('message', () => wakeable.wake());
   subscriber
     .subscribe(wakeChannel(runtime.env.redisPrefix))
-    .catch((err) => log.warn({ err }, 'relay is not woken, it polls'));
+    .catch((err) => log.warn({ err }, 'relay gets no notifications, polling instead'));
   const unknown = new UnknownTopics(runtime);
   const topics = knownTopics(runtime.feeds);
   let lookAt = 0;
@@ -49,7 +49,7 @@ export function startRelay(runtime: Runtime): Relay {
         pause = POLL_MS;
         if (moved === BATCH) continue;
       } catch (err) {
-        if (pause === POLL_MS) log.warn({ err }, 'relaying failed, trying again');
+        if (pause === POLL_MS) log.warn({ err }, 'relay failed, retrying');
         pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
       }
       // After a failure a wake-up must not defeat the pause.

@@ -30,7 +30,7 @@ export class UnknownTopics {
     for (const [topic, count] of found) unknownRows.set({ topic }, count);
     const topics = [...found.keys()];
     if (topics.length > 0 && topics.join() !== this.#told) {
-      log.error({ topics }, 'the outbox has topics that no feed of this process has; the rows are kept');
+      log.error({ topics }, 'outbox contains topics without a feed in this process, rows kept');
     }
     this.#told = topics.join();
     if (topics.length > 0) await this.#setAside(known, keptSeconds);

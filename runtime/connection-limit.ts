@@ -27,7 +27,7 @@ export function connectionLimit(
     socket.resetAndDestroy();
     if (performance.now() < logAgainAt) return;
     logAgainAt = performance.now() + LOG_EVERY_MS;
-    log.warn({ listener, peer, limit }, 'connections refused: the address has as many open as it may have');
+    log.warn({ listener, peer, limit }, 'connections refused, address reached its connection limit');
   };
   return (socket) => {
     const address = plainAddress(socket.remoteAddress ?? '');

@@ -32,12 +32,10 @@ export async function prepareConsoleState(runtime: Runtime): Promise<string | nu
     if (writtenUnder !== null && writtenUnder === previousFingerprint) {
       runtime.log.warn(
         { fingerprint, previousFingerprint },
-        'secrets are sealed under the previous master key: reseal',
+        'secrets are sealed under the previous master key, run reseal',
       );
     } else if (writtenUnder !== null && writtenUnder !== fingerprint) {
-      throw new Error(
-        `SVC_MASTER_KEY is not the key this database was written under (${writtenUnder}); nothing was changed`,
-      );
+      throw new Error(`SVC_MASTER_KEY is not the key of this database (${writtenUnder}); nothing was changed`);
     }
     if (writtenUnder === null) await sql('console_state').update({ master_key_fingerprint: fingerprint });
     if (row.setup_completed_at !== null) return null;

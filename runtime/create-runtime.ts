@@ -140,7 +140,7 @@ function createPool(databaseUrl: string, name: string, max: number, log: Logger)
 function logConnection(redis: Redis, log: Logger): void {
   let up = true;
   redis.on('ready', () => {
-    if (!up) log.info('redis connection is back');
+    if (!up) log.info('redis connection restored');
     up = true;
   });
   redis.on('error', (err) => {

@@ -34,14 +34,14 @@ export const VARIABLES = [
   ),
   variable(
     'SVC_MASTER_KEY_PREVIOUS',
-    '32 bytes in base64, another key than SVC_MASTER_KEY',
+    '32 bytes in base64, different from SVC_MASTER_KEY',
     null,
     'Previous master key, until `npm run reseal` has sealed every secret under the new one; it opens secrets and seals none',
   ),
   required(
     'SVC_PUBLIC_URL',
     'https://host[:port]; http only for localhost, *.localhost, 127.0.0.0/8 and [::1] outside NODE_ENV=production',
-    'External address of the console',
+    'Public URL of the console',
   ),
   variable(
     'DATABASE_DIRECT_URL',
@@ -83,7 +83,7 @@ export const VARIABLES = [
     'SVC_NODE_API_HOSTNAMES',
     'comma-separated host names or IP addresses',
     '',
-    'Further names in the certificate of the node channel',
+    'Additional names in the certificate of the node channel',
   ),
   variable(
     'SVC_TRUSTED_PROXIES',

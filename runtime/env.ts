@@ -138,12 +138,12 @@ export function parseEnv(source: Readonly<Record<string, string | undefined>>): 
 }
 
 function matching(value: string, pattern: RegExp): string {
-  if (!pattern.test(value)) throw new Malformed('has another form');
+  if (!pattern.test(value)) throw new Malformed('has the wrong form');
   return value;
 }
 
 function oneOf<T extends string>(value: string, choices: readonly T[]): T {
-  if (!choices.includes(value as T)) throw new Malformed('is none of the choices');
+  if (!choices.includes(value as T)) throw new Malformed('is not one of the choices');
   return value as T;
 }
 
@@ -166,7 +166,7 @@ function port(value: string): number {
 
 function connections(value: string): number {
   const number = /^[1-9][0-9]{0,5}$/.test(value) ? Number(value) : Number.NaN;
-  if (!(number <= 100_000)) throw new Malformed('is no such number');
+  if (!(number <= 100_000)) throw new Malformed('is not a valid number');
   return number;
 }
 
@@ -188,7 +188,7 @@ function absolutePath(value: string): string {
 
 function otherKey(value: string, current: string | undefined): Buffer {
   const key = masterKey(value);
-  if (key.equals(Buffer.from(current?.trim() ?? '', 'base64'))) throw new Malformed('is SVC_MASTER_KEY itself');
+  if (key.equals(Buffer.from(current?.trim() ?? '', 'base64'))) throw new Malformed('must differ from SVC_MASTER_KEY');
   return key;
 }
 
@@ -203,7 +203,7 @@ function masterKey(value: string): Buffer {
 
 function address(value: string, protocols: readonly string[]): URL {
   const url = URL.canParse(value) ? new URL(value) : null;
-  if (!url || !protocols.includes(url.protocol) || url.hostname === '') throw new Malformed('is not such an address');
+  if (!url || !protocols.includes(url.protocol) || url.hostname === '') throw new Malformed('is not a valid URL');
   return url;
 }
 
@@ -219,13 +219,13 @@ function redisAddress(value: string): string {
 
 /** Origin of an address that has nothing beyond it. */
 function bareOrigin(url: URL): string {
-  if (url.username || url.password) throw new Malformed('carries credentials');
+  if (url.username || url.password) throw new Malformed('contains credentials');
   if ((url.pathname !== '/' && url.pathname !== '') || url.search || url.hash) {
-    throw new Malformed('carries a path, query or fragment');
+    throw new Malformed('contains a path, query or fragment');
   }
   // The parser takes `$(x)` and quotes for a host, and these addresses are pasted into shells.
   if (!HOST_NAME.test(url.hostname) && isIP(url.hostname.replace(/^\[|\]$/g, '')) === 0)
-    throw new Malformed('has a host that is none');
+    throw new Malformed('has an invalid host');
   return url.origin;
 }
 
@@ -257,6 +257,6 @@ function cidr(value: string): string {
 }
 
 function addressRange(value: string): string {
-  if (!parseCidr(value)) throw new Malformed('has an entry that is no address or CIDR');
+  if (!parseCidr(value)) throw new Malformed('has an entry that is not an IP address or CIDR');
   return value;
 }

@@ -214,7 +214,7 @@ export class FanoutReader {
       // A command that waits in the queue of a connection that is down would block the next ones once it is back.
       step: () => (this.#cursors.size === 0 || this.#redis.status !== 'ready' ? delay(BLOCK_MS / 5) : this.#read()),
       failed: (err, first) => {
-        if (first) this.#runtime.log.warn({ err }, 'fan-out stream failed, trying again');
+        if (first) this.#runtime.log.warn({ err }, 'fan-out stream failed, retrying');
       },
       pauseMs: PAUSE_MS,
     });
@@ -279,7 +279,7 @@ function readEntry({ seals }: Runtime, stream: string, [id, fields]: RawEntry): 
 /** Takes the stream away: its owner begins it again within two seconds, and readers that miss something read PostgreSQL. */
 async function refuse({ redis, metrics, log }: Runtime, stream: string): Promise<void> {
   pipelineMetrics(metrics).refused.inc({ of: 'fanout' });
-  log.warn({ stream }, 'a fan-out stream had an entry that this console did not write, and was deleted');
+  log.warn({ stream }, 'fan-out stream contained a foreign entry, stream deleted');
   await redis.del(stream);
 }
 

@@ -71,7 +71,7 @@ export class Feeds implements Iterable<Feed> {
   /** Throws for a name that no feed has. */
   get(name: string): Feed {
     const feed = this.#byName.get(name);
-    if (!feed) throw new Error(`there is no feed ${name}`);
+    if (!feed) throw new Error(`the feed ${name} does not exist`);
     return feed;
   }
 

@@ -69,7 +69,7 @@ export class Leader {
           await this.#wakeable.sleep(CHECK_MS);
         }
       } catch (err) {
-        this.#runtime.log.warn({ err }, 'leadership lost, connecting again');
+        this.#runtime.log.warn({ err }, 'leadership lost, reconnecting');
       }
       for (const state of this.#jobs) state.held = false;
       if (client) await closeLockSession(client);

@@ -95,7 +95,7 @@ export class LiveReader {
         return this.#head === null ? this.#takePlace() : this.#read(this.#head);
       },
       failed: (err, first) => {
-        if (first) this.#runtime.log.warn({ err }, 'live updates failed, trying again');
+        if (first) this.#runtime.log.warn({ err }, 'live updates failed, retrying');
         this.#head = null;
       },
       pauseMs: PAUSE_MS,

@@ -60,6 +60,6 @@ async function refusePooler(client: pg.Client): Promise<void> {
   const { processID } = client as pg.Client & { processID: number };
   if (rows[0]!.pid === processID) return;
   throw new PoolerError(
-    'DATABASE_DIRECT_URL leads through a connection pooler; locks that last need the address of the server itself',
+    'DATABASE_DIRECT_URL leads through a connection pooler. Lasting locks need the address of the server itself',
   );
 }

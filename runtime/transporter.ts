@@ -66,7 +66,7 @@ class RedisTransporter extends (Transporters.Redis as unknown as new (options: u
     try {
       await this.clientPub?.publish(topic, this.#guard.wrap(topic, packet));
     } catch (cause) {
-      throw Object.assign(new Error('the transporter is away', { cause }), {
+      throw Object.assign(new Error('the transporter is disconnected', { cause }), {
         code: 503,
         type: 'TRANSPORTER_AWAY',
         retryable: true,

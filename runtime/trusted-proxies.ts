@@ -8,7 +8,7 @@ export function trustedProxies(entries: readonly string[]): (address: Cidr) => b
   const trusted = new BlockList();
   for (const entry of entries) {
     const range = parseCidr(entry);
-    if (!range) throw new Error(`${entry} is no address or CIDR`);
+    if (!range) throw new Error(`${entry} is not an IP address or CIDR`);
     trusted.addSubnet(formatAddress(range), range.prefix, familyOf(range));
   }
   return (address) => entries.length > 0 && trusted.check(formatAddress(address), familyOf(address));

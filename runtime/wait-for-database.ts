@@ -30,7 +30,7 @@ export async function waitForDatabase(url: string, log: Logger, stopping: AbortS
     const error = await tryDatabase(url);
     if (!error) return;
     if (!isNotYet(error) || Date.now() > deadline) throw new Error('the database cannot be used', { cause: error });
-    log.warn({ attempt, reason: error.message, code: error.code }, 'waiting for the database');
+    log.warn({ attempt, reason: error.message, code: error.code }, 'console waits for the database');
     await sleep(PAUSE_MS, undefined, { signal: stopping });
   }
 }
@@ -51,7 +51,7 @@ async function tryDatabase(url: string): Promise<DatabaseError | null> {
     const { rows } = await client.query("select current_setting('server_version_num')::int as version");
     const { version } = rows[0] as { version: number };
     if (version < OLDEST_VERSION) {
-      return Object.assign(new Error(`PostgreSQL 18 or newer is needed, the server is ${version}`), {
+      return Object.assign(new Error(`PostgreSQL 18 or newer is needed; the server has version ${version}`), {
         code: 'VERSION',
       });
     }

@@ -107,7 +107,7 @@ export class WorkReader {
           continue;
         }
         const { message } = err as Error;
-        if (!failing) this.#runtime.log.warn({ reason: message }, 'work stream failed, trying again');
+        if (!failing) this.#runtime.log.warn({ reason: message }, 'work stream failed, retrying');
         failing = true;
         await this.#sleep(PAUSE_MS);
       }
@@ -249,7 +249,7 @@ export async function withTimeout<T>(promise: Promise<T>, ms: number, onTimeout:
   const timeout = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
       onTimeout();
-      reject(new Error(`no answer from redis within ${ms} ms`));
+      reject(new Error(`no response from redis within ${ms} ms`));
     }, ms);
   });
   try {

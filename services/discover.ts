@@ -34,7 +34,7 @@ export async function discoverServices(env: Pick<ConsoleEnv, 'role' | 'services'
   const asked = env.services && [...new Set(env.services.map((name) => FORMER_NAMES.get(name) ?? name))];
   const unknown = asked?.filter((name) => !names.includes(name)) ?? [];
   if (unknown.length > 0) {
-    const problem = `names no service: ${unknown.join(', ')} (there are ${names.join(', ')})`;
+    const problem = `names services that do not exist: ${unknown.join(', ')} (existing: ${names.join(', ')})`;
     throw new EnvError([{ name: 'SERVICES', problem }]);
   }
   const found: FoundService[] = [];

@@ -14,7 +14,7 @@ try {
     stopping = true;
     log.info({ signal }, 'console stopping');
     setTimeout(() => {
-      log.error('stopping took too long');
+      log.error('console stops too slowly, exiting');
       process.exit(1);
     }, LONGEST_STOP_MS).unref();
     await running.stop();

@@ -86,7 +86,7 @@ export async function startConsole(
     log.info({ role: env.role, services, web, nodeChannel, metrics, version: env.version }, 'console started');
     return { web, nodeChannel, metrics, setupToken, runtime, broker, stop };
   } catch (error) {
-    await stop().catch((err) => log.error({ err }, 'stopping after a failed start failed'));
+    await stop().catch((err) => log.error({ err }, 'console not stopped cleanly after a failed start'));
     throw error;
   }
 }
@@ -98,12 +98,12 @@ async function prepareDatabase(env: ConsoleEnv, runtime: Runtime): Promise<strin
   const setupToken = await prepareConsoleState(runtime);
   await positionMarks(runtime);
   // The one secret that is logged on purpose: whoever can read the log may set the console up, once.
-  if (setupToken) log.info({ setupToken, url: `${env.publicUrl}/setup` }, 'waiting to be set up');
+  if (setupToken) log.info({ setupToken, url: `${env.publicUrl}/setup` }, 'console waits for its setup');
   return setupToken;
 }
 
 async function waitForRedis({ redis, log, stopping }: Runtime): Promise<void> {
   const deadline = Date.now() + REDIS_PATIENCE_MS;
   while (redis.status !== 'ready' && Date.now() < deadline) await sleep(20, undefined, { signal: stopping });
-  if (redis.status !== 'ready') log.warn('starting without redis');
+  if (redis.status !== 'ready') log.warn('console starts without redis');
 }

@@ -57,7 +57,7 @@ export class TooManyTokens extends Error {
   readonly clusterId: string;
 
   constructor(clusterId: string) {
-    super(`cluster ${clusterId} has ${MAX_TOKENS} tokens of certificate authorities`);
+    super(`cluster ${clusterId} has ${MAX_TOKENS} ACME tokens, which is the limit`);
     this.clusterId = clusterId;
   }
 }

@@ -12,6 +12,6 @@ export function findKind(name: string): EntryKind | undefined {
 /** Throws where there is no such kind. */
 export function kindNamed(name: string): EntryKind {
   const kind = findKind(name);
-  if (!kind) throw new Error(`no kind of entries is called ${name}`);
+  if (!kind) throw new Error(`entry kind ${name} does not exist`);
   return kind;
 }

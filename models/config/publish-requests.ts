@@ -24,7 +24,8 @@ export async function requestPublication(
   const names = distinct(publication.entries);
   // Beside the names: a console of the release before refuses such a request, and leaves it to one that knows.
   const ends = (publication.ends ?? []).map((owner) => ({ owner }));
-  if (names.length > MAX_ENTRIES) throw new Error(`${names.length} entries in one publication`);
+  if (names.length > MAX_ENTRIES)
+    throw new Error(`${names.length} entries in one publication, which is over the limit`);
   await tx.sql.raw(LOCK_PLATFORM_SHARED);
   // Locked while they are read: a cluster that is being deleted is waited for, and left out once it is gone.
   const { rows } = await tx.sql.raw<{ rows: { cluster_id: string }[] }>(

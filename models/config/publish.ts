@@ -71,7 +71,8 @@ export async function publish(tx: Tx, publication: Publication): Promise<string 
 async function publishEntries(tx: Tx, publication: Publication, always: boolean): Promise<string | null> {
   const { clusterId, entries, ends = [], audit, again = false } = publication;
   const names = distinct([...entries, ...(ends.length > 0 ? dependants() : [])]);
-  if (names.length > MAX_ENTRIES) throw new Error(`${names.length} entries in one publication`);
+  if (names.length > MAX_ENTRIES)
+    throw new Error(`${names.length} entries in one publication, which is over the limit`);
   const head = await lockHead(tx, clusterId, names, ends);
   const changes = await findChanges(tx, clusterId, affected(names, entries, head), head);
   if (changes.differences.length + changes.overlays.length === 0 && !always) {

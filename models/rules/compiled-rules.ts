@@ -97,7 +97,7 @@ function checkStored(rule: Rule, lists: ListIds): CheckedRule | ExpressionFault 
   const unknown = listsOf(checked).find((name) => !lists.has(name));
   if (unknown === undefined) return checked;
   const params = { list: unknown };
-  const message = `There is no IP list ${unknown}.`;
+  const message = `The IP list ${unknown} does not exist.`;
   return { field: '/expression', error: { code: 'unknown_list', position: 0, params, message } };
 }
 

@@ -167,7 +167,8 @@ function clientCertificatesOf(
   mode: keyof typeof MODES,
 ) {
   const authorities = readAuthorities(caPem, MAX_CLIENT_CAS);
-  if (typeof authorities === 'string') throw new Error(`saved authorities of clients: ${authorities}`);
+  if (typeof authorities === 'string')
+    throw new Error(`saved CA certificates for clients are not valid: ${authorities}`);
   const bytes = authorities.map((der) => Uint8Array.from(der));
   return create(ClientCertificatesSchema, { mode: MODES[mode], authorities: bytes, depth, forwardHeaders });
 }

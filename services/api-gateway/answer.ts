@@ -79,11 +79,11 @@ export function presentable(
   const error = asUnavailable(thrown);
   const code = errorCodeOf(error);
   // The person sees the request's id beside it.
-  if (code === 'SERVICE_UNAVAILABLE') log.info({ err: error, requestId }, 'answered as unavailable');
+  if (code === 'SERVICE_UNAVAILABLE') log.info({ err: error, requestId }, 'request rejected as unavailable');
   if (code) return { type: code, data: (error as { data?: unknown }).data ?? {} };
   const { type, code: status } = (error ?? {}) as { type?: unknown; code?: unknown };
   if (status === 503 || (typeof type === 'string' && AWAY.has(type))) {
-    log.warn({ err: error, requestId }, 'no process could answer');
+    log.warn({ err: error, requestId }, 'no process responded to the request');
     if (changes && typeof type === 'string' && UNANSWERED.has(type)) return outcomeUnknown(error);
     return new ContractError('SERVICE_UNAVAILABLE', { retryAfterSeconds: 1 });
   }

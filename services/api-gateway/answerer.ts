@@ -39,7 +39,7 @@ export class Answerer {
     } catch (err) {
       // The answer is true all the same. A change is stored with its own transaction; only a repetition of an answer
       // without a change runs again.
-      this.#runtime.log.warn({ err, requestId }, 'keeping an idempotent answer failed');
+      this.#runtime.log.warn({ err, requestId }, 'idempotent response not stored');
     }
   }
 
@@ -124,7 +124,7 @@ export class Answerer {
       await giveUp(this.#runtime, exchange.idempotency!);
     } catch (err) {
       this.lostClaims.add(exchange.idempotency!);
-      this.#runtime.log.warn({ err, requestId: exchange.requestId }, 'releasing an idempotency key failed');
+      this.#runtime.log.warn({ err, requestId: exchange.requestId }, 'idempotency key not released');
     }
   }
 }

@@ -86,7 +86,7 @@ export default (runtime: Runtime): ServiceSchema => {
     async started(this: WebService) {
       aliases = new Map(this.aliases.map((alias) => [alias.action, alias]));
       const { broker } = this;
-      const warn = (err: unknown) => runtime.log.warn({ err }, 'noting the use of keys failed');
+      const warn = (err: unknown) => runtime.log.warn({ err }, 'last use of keys not recorded');
       const usesOf = (kind: KeyKind) =>
         new LastUsed((used) => broker.call(`${OWNERS[kind]}.touch`, { keys: used }), warn);
       const lastUsed = { access_key: usesOf('access_key'), service_account: usesOf('service_account') };

@@ -53,7 +53,10 @@ export class CredentialNotices {
   async start(): Promise<void> {
     await this.#connect().catch((error: unknown) => {
       if (error instanceof PoolerError) throw error;
-      this.#runtime.log.warn({ err: error }, 'gateway does not hear which keys and sessions end: it asks every time');
+      this.#runtime.log.warn(
+        { err: error },
+        'gateway receives no notices of ended keys and sessions, verifying each request',
+      );
     });
     this.#running = this.#loop();
   }
@@ -107,13 +110,16 @@ export class CredentialNotices {
       try {
         if (this.#client === null) {
           await this.#connect();
-          this.#runtime.log.info('gateway hears which keys and sessions end');
+          this.#runtime.log.info('gateway receives notices of ended keys and sessions');
         }
         pause = CHECK_MS / 10;
         await this.#wakeable.sleep(CHECK_MS);
         if (!this.#stopped && this.#client !== null) await this.#check(this.#client);
       } catch (err) {
-        this.#runtime.log.warn({ err }, 'gateway does not hear which keys and sessions end: it asks every time');
+        this.#runtime.log.warn(
+          { err },
+          'gateway receives no notices of ended keys and sessions, verifying each request',
+        );
         await this.#disconnect();
         await this.#wakeable.sleep(pause, false);
         pause = Math.min(pause * 2, LONGEST_PAUSE_MS);

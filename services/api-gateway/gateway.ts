@@ -116,7 +116,7 @@ export class Gateway {
     this.#clientAddress = clientAddressReader(env.trustedProxies, (peer) =>
       parts.runtime.log.warn(
         { peer, add: peer, variable: 'SVC_TRUSTED_PROXIES' },
-        'x-forwarded-for is ignored: its sender is no trusted proxy; if it is yours, add its address to the variable',
+        'x-forwarded-for ignored, its sender is not a trusted proxy; if it is yours, add its address to the variable',
       ),
     );
     this.#cookies = createCookies(env);

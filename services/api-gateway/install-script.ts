@@ -10,6 +10,6 @@ const ADDRESS = /^https?:\/\/(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5
 
 /** Text of the installer; throws when the address could be anything but one to the shell. */
 export function installScript(publicUrl: string): string {
-  if (!ADDRESS.test(publicUrl)) throw new TypeError('the public address has characters that mean something to a shell');
+  if (!ADDRESS.test(publicUrl)) throw new TypeError('the public URL has characters with a meaning in a shell');
   return readFileSync(join(import.meta.dirname, 'install.sh'), 'utf8').replaceAll(PLACE, publicUrl);
 }

@@ -65,7 +65,7 @@ export class PiecedAnswers {
       // The head is gone: that this was not all can only be told by breaking off.
       response.destroy();
       if (CLIENT_GONE.has((err as NodeJS.ErrnoException).code ?? '')) return;
-      this.#log.warn({ err, requestId: exchange.requestId }, 'an answer broke off');
+      this.#log.warn({ err, requestId: exchange.requestId }, 'export response broke off');
     }
   }
 }

@@ -39,11 +39,11 @@ export function createRateLimit(runtime: Runtime): RateLimit {
     }
     try {
       const wait = await shared.take(keyId);
-      if (alone !== null) runtime.log.info('requests are counted over all gateways again');
+      if (alone !== null) runtime.log.info('gateways share request counts again');
       alone = null;
       return seconds(wait);
     } catch (err) {
-      if (alone === null) runtime.log.warn({ err }, 'each gateway counts requests by itself while redis is away');
+      if (alone === null) runtime.log.warn({ err }, 'redis is unavailable, each gateway counts requests alone');
       askAgainAt = performance.now() + ASK_AGAIN_MS;
       return countAlone(keyId);
     }

@@ -25,6 +25,6 @@ export function createRequestMetrics({ metrics, log }: Runtime): RequestMetrics 
     if (procedure) seconds.observe({ procedure: procedure.name }, ms / 1000);
     if (!log.isLevelEnabled('debug')) return;
     const path = request.url?.split('?', 1)[0];
-    log.debug({ method: request.method, path, status, ms: Math.round(ms), requestId }, 'request answered');
+    log.debug({ method: request.method, path, status, ms: Math.round(ms), requestId }, 'response sent');
   };
 }

@@ -22,15 +22,21 @@ const TYPES: Readonly<Record<string, string>> = {
 /** Names of files and folders as a build makes them; no dot files, no encodings. */
 const FILE_PATH = /^(?:\/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$/;
 
-const PLAIN_PAGE = `<!doctype html>
+const PLAIN_PAGE =
+  `<!doctype html>
 <html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Edge Delivery Console</title></head>
+<head><meta charset="utf-8"><meta name="viewport" ` +
+  `content="width=device-width, initial-scale=1"><title>Edge Delivery ` +
+  `Console</title></head>
 <body>
 <h1>Edge Delivery Console</h1>
-<p>This console is running. Its pages are not part of this installation; its API is.</p>
+<p>This console is running. This ` +
+  `installation contains its API, but not its pages.</p>
 <ul>
-<li><a href="/api/v1/openapi.json">OpenAPI document</a></li>
-<li><a href="/healthz">Health</a></li>
+<li><a ` +
+  `href="/api/v1/openapi.json">OpenAPI document</a></li>
+<li><a ` +
+  `href="/healthz">Health</a></li>
 </ul>
 </body>
 </html>

@@ -40,13 +40,13 @@ export const verifyAuthentication: Handler<Endpoint> = async (request, { respons
     const done = await completeSignIn(tx, request, current, { method: 'passkey', passkeyId: passkey.id }, true);
     return { body: presentNewSession(done.session, current), cookies: signedInCookies(done.token, true) };
   });
-  return answer ?? refused(new Error('the counter has not risen'));
+  return answer ?? refused(new Error('the signature counter has not increased'));
 };
 
 async function verify({ runtime }: AuthRequest, passkey: Passkey, response: AuthInput<Endpoint>['response']) {
   const { rpID, origin } = relyingParty(runtime);
   const handle = Buffer.from(userHandle(passkey.userId)).toString('base64url');
-  if (response.response.userHandle !== handle) throw new Error('the passkey is of another user');
+  if (response.response.userHandle !== handle) throw new Error('the passkey belongs to another user');
   const { verified, authenticationInfo } = await verifyAuthenticationResponse({
     response: response as Parameters<typeof verifyAuthenticationResponse>[0]['response'],
     expectedChallenge: (challenge) => takeChallenge(runtime.pools.api, challenge, null),

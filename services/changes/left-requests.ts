@@ -11,7 +11,7 @@ export async function publishLeftRequests(runtime: Runtime, signal: AbortSignal)
   for (const clusterId of await clustersWithRequests(runtime.pools.api, REQUEST_AGE_SECONDS)) {
     if (signal.aborted) return;
     await publishClusterRequests(runtime, systemCall('publish-requests'), clusterId).catch((err: unknown) =>
-      runtime.log.warn({ err, clusterId }, 'requested publication failed, it will be tried again'),
+      runtime.log.warn({ err, clusterId }, 'requested publication failed, will be retried'),
     );
   }
 }

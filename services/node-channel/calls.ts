@@ -57,7 +57,7 @@ export interface CallContext {
 
 async function feedOf(context: CallContext, node: NodeIdentity): Promise<ClusterFeed> {
   const feed = await context.hub.feed(node.clusterId);
-  if (!feed) throw new ConnectError('the cluster is gone', Code.NotFound);
+  if (!feed) throw new ConnectError('the cluster was deleted', Code.NotFound);
   return feed;
 }
 
@@ -165,7 +165,7 @@ export async function getConfig(
     const refused =
       base && request.pageToken === '' && base.epoch >= feed.config.epoch && answer?.result.case !== 'delta';
     if (refused && (await judge(context, node, { config: base, bans: undefined })).began) answer = await read();
-    if (!answer) throw new ConnectError('the cluster is gone', Code.NotFound);
+    if (!answer) throw new ConnectError('the cluster was deleted', Code.NotFound);
     return withConfigMark(await positionMarks(runtime), node.clusterId, answer);
   });
 }

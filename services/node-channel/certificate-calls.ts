@@ -19,7 +19,7 @@ export async function getCertificates(
   { certificates: asked }: GetCertificatesRequest,
 ): Promise<MessageInitShape<typeof GetCertificatesResponseSchema>> {
   if (asked.length > MAX_ASKED) {
-    throw new ConnectError(`at most ${MAX_ASKED} certificates are asked for at once`, Code.InvalidArgument);
+    throw new ConnectError(`at most ${MAX_ASKED} certificates per request`, Code.InvalidArgument);
   }
   if (asked.length === 0) return {};
   const { pools, sealer } = runtime;

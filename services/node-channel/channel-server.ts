@@ -135,7 +135,7 @@ export class ChannelServer implements Listener {
         this.#hub.endWhere((node) => !authenticator.isAccepted(node), REFUSED);
         if (await certificate.refresh(new Date())) this.#server?.setSecureContext(certificate.context);
       } catch (err) {
-        this.#runtime.log.warn({ err }, 'refreshing node identities failed');
+        this.#runtime.log.warn({ err }, 'node identities not refreshed');
       }
     };
     const refreshOnce = (): void => {
@@ -159,7 +159,7 @@ export class ChannelServer implements Listener {
     this.#measuring = this.#measuring
       .then(() => writePropagation(this.#runtime.pools.channel, this.#runtime.feeds, batches))
       // Figures, and only the latest: what is lost is not tried again.
-      .catch((err) => this.#runtime.log.warn({ err }, 'writing propagation figures failed'));
+      .catch((err) => this.#runtime.log.warn({ err }, 'propagation figures not written'));
   }
 
   async #deleteOld(): Promise<void> {
@@ -168,7 +168,7 @@ export class ChannelServer implements Listener {
         if (this.#runtime.stopping.aborted) return;
       }
     } catch (err) {
-      this.#runtime.log.warn({ err }, 'deleting old statistics failed');
+      this.#runtime.log.warn({ err }, 'old statistics not deleted');
     }
   }
 

@@ -111,7 +111,7 @@ function tell({ log }: Runtime, node: NodeIdentity, { config, bans }: Claim): vo
       config: config && `${config.epoch}/${config.revision}`,
       bans: bans && `${bans.epoch}/${bans.sequence}`,
     },
-    'a node says that it is ahead of the database and has no proof, it starts over',
+    'node reports a position ahead of the database without proof, node restarts its feed',
   );
 }
 

@@ -87,7 +87,7 @@ class Reader {
       else high += bits * 2 ** (7 * index);
       if (byte < 0x80) return value + high;
     }
-    throw new RangeError('a number does not end');
+    throw new RangeError('unterminated number');
   }
 
   /** An unsigned number of 64 bits. */
@@ -98,7 +98,7 @@ class Reader {
       value |= BigInt(byte & 0x7f) << BigInt(7 * index);
       if (byte < 0x80) return BigInt.asUintN(64, value);
     }
-    throw new RangeError('a number does not end');
+    throw new RangeError('unterminated number');
   }
 
   /** A number of 32 bits, as which longer ones are cut. */
@@ -109,7 +109,7 @@ class Reader {
       if (index < 5) value |= (byte & 0x7f) << (7 * index);
       if (byte < 0x80) return value >>> 0;
     }
-    throw new RangeError('a number does not end');
+    throw new RangeError('unterminated number');
   }
 
   text(): string {
@@ -130,7 +130,7 @@ class Reader {
     while (this.at < this.end) {
       const tag = this.small();
       const before = this.at;
-      if (tag >>> 3 === 0) throw new RangeError('a field has no number');
+      if (tag >>> 3 === 0) throw new RangeError('field without a number');
       field(tag >>> 3, tag & 7);
       // Whoever read nothing did not know it.
       if (this.at === before) this.#skip(tag & 7);
@@ -146,14 +146,14 @@ class Reader {
   }
 
   #next(): number {
-    if (this.at >= this.end) throw new RangeError('the message ends in a number');
+    if (this.at >= this.end) throw new RangeError('message ends inside a number');
     return this.#bytes[this.at++]!;
   }
 
   #span(): { at: number; end: number } {
     const length = this.small();
     const end = this.at + length;
-    if (end > this.end) throw new RangeError('the message ends in a field');
+    if (end > this.end) throw new RangeError('message ends inside a field');
     return { at: this.at, end };
   }
 
@@ -162,8 +162,8 @@ class Reader {
     else if (kind === LENGTH) this.at = this.#span().end;
     else if (kind === FIXED_64) this.at += 8;
     else if (kind === FIXED_32) this.at += 4;
-    else throw new RangeError('a field of a kind that is not used');
-    if (this.at > this.end) throw new RangeError('the message ends in a field');
+    else throw new RangeError('unsupported field type');
+    if (this.at > this.end) throw new RangeError('message ends inside a field');
   }
 }
 

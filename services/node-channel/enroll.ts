@@ -36,7 +36,8 @@ export async function enroll(
   request: EnrollRequest,
   remoteAddress: string | null,
 ): Promise<Enrolled> {
-  if (!TOKEN.test(request.token)) throw new ConnectError('the token is not known', Code.PermissionDenied);
+  if (!TOKEN.test(request.token))
+    throw new ConnectError('the enrollment token is not valid; create a new one in the console', Code.PermissionDenied);
   const secretHash = createHash('sha256').update(request.token).digest();
   const call = nodeCall(null, remoteAddress);
   return write(runtime, call, {}, async (tx) => {
@@ -77,9 +78,15 @@ export async function enroll(
 }
 
 function usable(token: EnrollmentToken | undefined, now: Date): EnrollmentToken {
-  if (!token) throw new ConnectError('the token is not known', Code.PermissionDenied);
-  if (token.usedAt !== null) throw new ConnectError('the token was used already', Code.PermissionDenied);
-  if (token.expiresAt <= now) throw new ConnectError('the token has expired', Code.PermissionDenied);
+  if (!token)
+    throw new ConnectError('the enrollment token is not valid; create a new one in the console', Code.PermissionDenied);
+  if (token.usedAt !== null)
+    throw new ConnectError(
+      'the enrollment token was already used; create a new one in the console',
+      Code.PermissionDenied,
+    );
+  if (token.expiresAt <= now)
+    throw new ConnectError('the enrollment token has expired; create a new one in the console', Code.PermissionDenied);
   return token;
 }
 
@@ -87,7 +94,7 @@ function usable(token: EnrollmentToken | undefined, now: Date): EnrollmentToken 
 async function groupOf(tx: Tx, { nodeGroupId, clusterId }: EnrollmentToken): Promise<string> {
   const kept = nodeGroupId === null ? undefined : await NodeGroup.query(tx.sql).findById(nodeGroupId).forKeyShare();
   const group = kept ?? (await NodeGroup.defaultOf(tx.sql, clusterId));
-  if (!group) throw new ConnectError('the cluster of the token was deleted', Code.PermissionDenied);
+  if (!group) throw new ConnectError('the cluster of the enrollment token was deleted', Code.PermissionDenied);
   return group.id;
 }
 

@@ -38,7 +38,7 @@ interface Problem {
   message: string;
 }
 
-const UNAVAILABLE: Problem = { status: 503, code: 'unavailable', message: 'the console cannot answer now' };
+const UNAVAILABLE: Problem = { status: 503, code: 'unavailable', message: 'the console is temporarily unavailable' };
 
 export class Gate {
   readonly #runtime: Runtime;
@@ -181,7 +181,7 @@ export class Gate {
       const { config, bans, acme } = await readWatchRequest(exchange.body);
       const sink = exchange.open(200, { 'content-type': STREAM_TYPE });
       const stream = await this.#hub.open(node, sink, { config, bans, acme });
-      if (!stream) sink.end(endFrame({ code: 'not_found', message: 'the cluster is gone' }));
+      if (!stream) sink.end(endFrame({ code: 'not_found', message: 'the cluster was deleted' }));
     } catch (error) {
       if (!(error instanceof BadWatchRequest)) throw error;
       refuse(exchange, { status: 400, code: 'invalid_argument', message: error.message });

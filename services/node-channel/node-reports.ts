@@ -154,7 +154,7 @@ export class NodeReports {
         // be done, and late.
         this.#last.clear();
         this.#doubtful = true;
-        this.#runtime.log.warn({ err }, `writing ${kind} of nodes failed`);
+        this.#runtime.log.warn({ err }, `${kind} of nodes not written`);
       }
     }
     this.#writing = null;

@@ -101,7 +101,7 @@ async function decode(schema: DescMessage, body: Uint8Array): Promise<unknown> {
     if (schema === ReportStatsRequestSchema) return await counts.run(() => decodeReportStats(body));
     return fromBinary(schema, body);
   } catch {
-    throw new ConnectError('the message cannot be read', Code.InvalidArgument);
+    throw new ConnectError('the message cannot be decoded', Code.InvalidArgument);
   }
 }
 
@@ -134,7 +134,7 @@ function readBody(exchange: Exchange, maxBytes: number): Promise<Uint8Array> {
     if (chunks) resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
   });
   exchange.onClose(() => {
-    if (!ended) reject(new ConnectError('the call was cut off', Code.Canceled));
+    if (!ended) reject(new ConnectError('the connection was closed during the call', Code.Canceled));
   });
   return promise;
 }

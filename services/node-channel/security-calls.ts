@@ -34,7 +34,7 @@ export async function reportBans(
   request: ReportBansRequest,
 ): Promise<void> {
   if (request.bans.length > MAX_REPORTS) {
-    throw new ConnectError(`a report holds at most ${MAX_REPORTS} bans`, Code.InvalidArgument);
+    throw new ConnectError(`a report contains at most ${MAX_REPORTS} bans`, Code.InvalidArgument);
   }
   const reports = request.bans.flatMap(readOwnBan);
   if (reports.length === 0) return;

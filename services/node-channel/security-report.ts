@@ -48,10 +48,10 @@ const KINDS: Partial<Record<SecurityEventKind, string>> = {
 /** Throws invalid_argument for a report beyond its limits. `keptMs`: how long events are kept. */
 export function readSecurityReport(request: ReportSecurityRequest, now: Date, keptMs = OLDEST_MS): SecurityReport {
   if (request.events.length > MAX_EVENTS) {
-    throw new ConnectError(`a report holds at most ${MAX_EVENTS} events`, Code.InvalidArgument);
+    throw new ConnectError(`a report contains at most ${MAX_EVENTS} events`, Code.InvalidArgument);
   }
   if (request.sites.length > MAX_SITES) {
-    throw new ConnectError(`a report holds at most ${MAX_SITES} sites`, Code.InvalidArgument);
+    throw new ConnectError(`a report contains at most ${MAX_SITES} sites`, Code.InvalidArgument);
   }
   return {
     events: request.events.flatMap((event) => readEvent(event, now, keptMs)),

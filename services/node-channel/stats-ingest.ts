@@ -85,7 +85,7 @@ export class StatsIngest {
     const batch = readStatsReport(coded(request), { now, floor, keepFrom: now - keptMs });
     const lane = laneOf(batch);
     if (this.#waitingRows[lane] > MOST_WAITING_ROWS[lane]) {
-      throw new ConnectError('try again later', Code.ResourceExhausted);
+      throw new ConnectError('too many requests; retry later', Code.ResourceExhausted);
     }
     return new Promise((resolve, reject) => {
       this.#waiting.push({ node, batch, resolve, reject });

@@ -62,11 +62,11 @@ export interface Places {
  */
 export function readStatsReport(request: CodedReport, places: Places): StatsBatch {
   if (request.minutes.length > MAX_ROWS || request.gaps.length > MAX_GAPS) {
-    throw new ConnectError(`a batch holds at most ${MAX_ROWS} minutes and ${MAX_GAPS} gaps`, Code.InvalidArgument);
+    throw new ConnectError(`a batch contains at most ${MAX_ROWS} minutes and ${MAX_GAPS} gaps`, Code.InvalidArgument);
   }
   const empty = request.minutes.length === 0 && request.gaps.length === 0;
   if (request.sequence >= 1n << 63n || (request.sequence === 0n && !empty)) {
-    throw new ConnectError('the batch has no valid sequence', Code.InvalidArgument);
+    throw new ConnectError('the batch has no valid sequence number', Code.InvalidArgument);
   }
   const misfits = { bad: 0, too_old: 0, moved: 0 };
   const rows: StatsRow[] = [];

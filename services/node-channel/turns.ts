@@ -19,14 +19,15 @@ export class Turns {
   async take<T>(task: () => Promise<T>): Promise<T> {
     const asked = performance.now();
     if (this.#running >= this.#limit) {
-      if (this.#waiting.length >= this.#maxWaiting) throw new ConnectError('try again later', Code.ResourceExhausted);
+      if (this.#waiting.length >= this.#maxWaiting)
+        throw new ConnectError('too many requests; retry later', Code.ResourceExhausted);
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     } else {
       this.#running += 1;
     }
     try {
       if (performance.now() - asked > LONGEST_WAIT_MS)
-        throw new ConnectError('try again later', Code.ResourceExhausted);
+        throw new ConnectError('too many requests; retry later', Code.ResourceExhausted);
       return await task();
     } finally {
       const next = this.#waiting.shift();

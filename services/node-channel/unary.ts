@@ -141,7 +141,7 @@ function routeNodeCalls(router: ConnectRouter, calls: Calls): void {
 
 function known(node: NodeIdentity | null): NodeIdentity {
   // The gate lets nobody in without; a mistake there must not become a call without an identity.
-  if (!node) throw new ConnectError('no identity', Code.Unauthenticated);
+  if (!node) throw new ConnectError('the node has no valid certificate; enroll it again', Code.Unauthenticated);
   return node;
 }
 
@@ -170,11 +170,11 @@ function errorCodes(runtime: Runtime): Interceptor {
 function toConnectError(runtime: Runtime, error: unknown, call: string): ConnectError {
   if (error instanceof ConnectError) return error;
   if (errorCodeOf(asUnavailable(error)) === 'SERVICE_UNAVAILABLE') {
-    return new ConnectError('the console cannot answer now', Code.Unavailable);
+    return new ConnectError('the console is temporarily unavailable', Code.Unavailable);
   }
   // The pool has no code for it.
   if (error instanceof Error && error.message === 'timeout exceeded when trying to connect') {
-    return new ConnectError('the console cannot answer now', Code.Unavailable);
+    return new ConnectError('the console is temporarily unavailable', Code.Unavailable);
   }
   runtime.log.error({ err: error, call }, 'node channel call failed');
   return new ConnectError('internal error', Code.Internal);

@@ -37,7 +37,7 @@ export async function evaluateCanaries(runtime: Runtime, signal: AbortSignal, ah
       const decision = await decide(runtime, canary, now);
       if (decision) await act(runtime, canary, decision);
     } catch (err) {
-      runtime.log.warn({ err, clusterId: canary.clusterId }, 'a canary could not be looked at');
+      runtime.log.warn({ err, clusterId: canary.clusterId }, 'canary not evaluated');
     }
   }
 }

@@ -99,11 +99,11 @@ function judgeNodes({ kind }: Case, { changed, lacking }: JudgedSite): Finding |
   if (kind === 'canary' && changed.failed > 0) {
     return finding({
       reason: 'apply_failed',
-      message: `${count(changed.failed, 'entry', 'entries')} cannot be applied`,
+      message: `${count(changed.failed, 'entry', 'entries')} could not be applied`,
     });
   }
   if (!diedOfIt(kind, changed, lacking)) return null;
-  const message = `${count(changed.restarts, 'data plane was', 'data planes were')} started again`;
+  const message = `${count(changed.restarts, 'data plane', 'data planes')} restarted`;
   return finding({ reason: 'unhealthy', message });
 }
 

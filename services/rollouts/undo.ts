@@ -45,7 +45,7 @@ export async function undoHarm(runtime: Runtime, signal: AbortSignal): Promise<v
       if (finding) await undo(runtime, change, finding);
     } catch (err) {
       const { clusterId, revision } = change;
-      runtime.log.warn({ err, clusterId, revision }, 'a publication could not be looked at');
+      runtime.log.warn({ err, clusterId, revision }, 'publication not evaluated');
     }
   }
 }
@@ -66,7 +66,9 @@ async function undo(runtime: Runtime, change: WatchedPublication, found: Finding
     const since = new Date(tx.now.getTime() - SPAN_MS);
     const sites = new Set([...(await undoneSites(tx.sql, clusterId, since)), ...sitesOf(change)]);
     if (sites.size > MAX_SITES) {
-      return stop(`changes of more than ${MAX_SITES} sites went wrong within five minutes: it is not the changes`);
+      return stop(
+        `changes of more than ${MAX_SITES} sites failed within five minutes, so the cause is not a single change`,
+      );
     }
     const plan = await planOf(tx, change, head);
     if (typeof plan === 'string') return stop(plan);
@@ -99,6 +101,6 @@ async function planOf(
   } catch (error) {
     const code = errorCodeOf(error);
     if (code === undefined || code === 'SERVICE_UNAVAILABLE') throw error;
-    return `the version of before cannot be put back: ${code}`;
+    return `the previous version cannot be restored: ${code}`;
   }
 }

@@ -19,5 +19,5 @@ async function keepRuleHours({ pools, log }: Runtime, signal?: AbortSignal): Pro
   const before = new Date(Math.floor((now.getTime() - KEPT_MS) / HOUR_MS) * HOUR_MS);
   await moveAllRuleMinutes(sql, before, floor, signal);
   const dropped = await dropRuleWeeks(sql, now);
-  if (dropped.length > 0) log.info({ dropped }, 'old hits of rules dropped');
+  if (dropped.length > 0) log.info({ dropped }, 'old rule hits deleted');
 }

@@ -45,10 +45,14 @@ function checkGroup(action: Rule['action'], groups: ReadonlySet<string> | null, 
     invalid(named, field, {
       code: 'group_not_allowed',
       params,
-      message: 'A rule of the platform names no group of origins.',
+      message: 'A platform rule must not name an origin group. Remove the group.',
     });
   } else if (!groups.has(action.originGroup)) {
-    invalid(named, field, { code: 'unknown_group', params, message: 'The site has no origin of this group.' });
+    invalid(named, field, {
+      code: 'unknown_group',
+      params,
+      message: 'The site has no origin in this group. Add one, or choose another group.',
+    });
   }
 }
 

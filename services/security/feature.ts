@@ -37,5 +37,5 @@ async function keepSecurityEventDays({ pools, log }: Runtime): Promise<void> {
   const now = new Date();
   await makeSecurityPartitions(pools.api, now);
   const dropped = await dropOldSecurityPartitions(pools.api, now);
-  if (dropped.length > 0) log.info({ dropped }, 'old security events dropped');
+  if (dropped.length > 0) log.info({ dropped }, 'old security events deleted');
 }

@@ -18,7 +18,8 @@ export async function assertGroupsUnused(sql: Tx['sql'], before: SiteRow, after:
     field: '/origins',
     params: { group },
     rules: rules.slice(0, RULES_IN_REFUSAL),
-    message: 'A rule of the site names a group of origins that this change takes away.',
+    message:
+      'A rule of the site uses an origin group that this change removes. Keep the group, or change the rule first.',
   });
 }
 

@@ -19,5 +19,5 @@ async function keepUsageWeeks({ pools, log }: Runtime): Promise<void> {
   const now = new Date();
   await makeUsagePartitions(pools.api, now);
   const dropped = await dropOldUsage(pools.api, now);
-  if (dropped.length > 0) log.info({ dropped }, 'old usage dropped');
+  if (dropped.length > 0) log.info({ dropped }, 'old usage deleted');
 }

@@ -52,7 +52,7 @@ test('from trusted proxies the audit log has the first address from the right th
       const { rows } = await database.query('select ip from audit_entry order by id desc limit 1');
       t.is(rows[0].ip, expected, forwarded);
     }
-    t.false(running.log().includes('is no trusted proxy'));
+    t.false(running.log().includes('is not a trusted proxy'));
   } finally {
     await database.end();
     await running.stop();

@@ -132,7 +132,7 @@ test('a token is used once, also by two nodes at the same moment', async (t) => 
   const { token } = await newToken(running, { clusterId, nodeName: 'once' });
   const answers = await Promise.allSettled([enroll(token), enroll(token), enroll(token)]);
   t.is(answers.filter(({ status }) => status === 'fulfilled').length, 1);
-  await t.throwsAsync(enroll(token), { message: /permission_denied: the token was used already/ });
+  await t.throwsAsync(enroll(token), { message: /permission_denied: the enrollment token was already used/ });
   t.is((await api.sql('node').where({ name: 'once' })).length, 1);
 });
 
@@ -142,10 +142,10 @@ test('tokens that are expired, unknown or malformed are refused', async (t) => {
     .sql('enrollment_token')
     .where({ id: tokenId })
     .update({ expires_at: new Date(Date.now() - 1000) });
-  await t.throwsAsync(enroll(token), { message: /permission_denied: the token has expired/ });
+  await t.throwsAsync(enroll(token), { message: /permission_denied: the enrollment token has expired/ });
   const unknown = `ewt_${'A'.repeat(43)}`;
   for (const bad of [unknown, '', 'ewt_short', `ewk_${'A'.repeat(43)}`]) {
-    await t.throwsAsync(enroll(bad), { message: /permission_denied: the token is not known/ });
+    await t.throwsAsync(enroll(bad), { message: /permission_denied: the enrollment token is not valid/ });
   }
 });
 
@@ -197,8 +197,8 @@ test('a refused request uses neither the token nor creates a node', async (t) =>
   der[der.length - 1]! ^= 1;
   const forged = `-----BEGIN CERTIFICATE REQUEST-----\n${der.toString('base64')}\n-----END CERTIFICATE REQUEST-----`;
   const cases: [string, RegExp][] = [
-    ['', /not a PEM certificate request/],
-    ['nonsense', /not a PEM certificate request/],
+    ['', /certificate request is not in PEM/],
+    ['nonsense', /certificate request is not in PEM/],
     [await requestWith({ ...p256, namedCurve: 'P-384', hash: 'SHA-384' }), /not ECDSA P-256/],
     [await requestWith(rsa), /not ECDSA P-256/],
     [forged, /signature/],

@@ -173,8 +173,8 @@ test('a Watch request is one uncompressed message of a few bytes', async (t) => 
     [Buffer.alloc(0), /no message/],
     [Buffer.alloc(3), /no message/],
     [envelope(1, Buffer.alloc(2)), /compressed/],
-    [Buffer.concat([envelope(0, Buffer.alloc(0)), Buffer.alloc(1)]), /not one message/],
-    [envelope(0, Buffer.from('garbage')), /cannot be read/],
+    [Buffer.concat([envelope(0, Buffer.alloc(0)), Buffer.alloc(1)]), /exactly one message/],
+    [envelope(0, Buffer.from('garbage')), /cannot be decoded/],
     [envelope(0, Buffer.alloc(5000)), /too large/],
   ];
   for (const [body, message] of bad) {

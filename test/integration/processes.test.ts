@@ -182,14 +182,14 @@ test.serial('a start waits for a database that is not there yet, and says so', a
     write(line, _encoding, done) {
       const { msg } = JSON.parse(String(line)) as { msg: string };
       messages.push(msg);
-      if (msg === 'waiting for the database') link.restore();
+      if (msg === 'console waits for the database') link.restore();
       done();
     },
   });
   const running = await startConsole(env, { log: createLog('info', destination) });
   await running.stop();
-  t.true(messages.includes('waiting for the database'));
-  t.true(messages.indexOf('waiting for the database') < messages.indexOf('console started'));
+  t.true(messages.includes('console waits for the database'));
+  t.true(messages.indexOf('console waits for the database') < messages.indexOf('console started'));
 });
 
 test.serial('several instances that start together migrate once and share one history and setup token', async (t) => {

@@ -129,9 +129,9 @@ test('the master key can be changed without losing a secret', async (t) => {
   t.is((await resealed(t, database.url, { SVC_MASTER_KEY: strange, SVC_MASTER_KEY_PREVIOUS: nextKey })).code, 1);
   const first = await resealed(t, database.url, changing);
   t.is(first.code, 0, first.output);
-  t.regex(first.output, /^[1-9]\d* secrets were sealed again/m);
+  t.regex(first.output, /^[1-9]\d* secrets were resealed/m);
   const again = await resealed(t, database.url, changing);
-  t.regex(again.output, /^0 secrets were sealed again/m);
+  t.regex(again.output, /^0 secrets were resealed/m);
 
   const after = await start({ SVC_MASTER_KEY: nextKey });
   t.is(after.setupToken, setupToken);
@@ -164,7 +164,7 @@ test('the second step outlives a change of the master key', async (t) => {
 
 async function refusesKey(t: ExecutionContext, starting: Promise<unknown>): Promise<void> {
   const error = (await t.throwsAsync(starting)) as Error;
-  t.regex(`${error.message} ${(error.cause as Error)?.message}`, /not the key this database was written under/);
+  t.regex(`${error.message} ${(error.cause as Error)?.message}`, /not the key of this database/);
 }
 
 /** `npm run reseal` with these keys. */

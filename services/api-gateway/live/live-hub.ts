@@ -125,7 +125,7 @@ export class LiveHub {
         for (const watcher of this.#watchers) if (over.has(watcher.token)) watcher.end(SESSION_OVER);
       } catch (err) {
         // Ids alone travel here; whoever wants what they mean has to show a session.
-        this.#runtime.log.debug({ err }, 'sessions of live updates could not be looked at');
+        this.#runtime.log.debug({ err }, 'sessions of live updates not checked');
       }
     }
   }

@@ -35,7 +35,7 @@ export async function checkRenewals(
       await checkOne(runtime, one, signal, chance);
     } catch (err) {
       // An authority that does not say leaves the rule as it is, and is asked again.
-      runtime.log.debug({ err, certificate: one.certificateId }, 'no time of renewal from the authority');
+      runtime.log.debug({ err, certificate: one.certificateId }, 'certificate authority returned no renewal time');
     }
   });
 }

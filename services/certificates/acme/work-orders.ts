@@ -97,7 +97,7 @@ async function walkOrder(runtime: Runtime, order: AcmeOrder, signal: AbortSignal
     }
   } catch (err) {
     if (err instanceof LeaseLost || signal.aborted) return;
-    runtime.log.error({ err, certificate: order.certificateId }, 'step of an order could not be written');
+    runtime.log.error({ err, certificate: order.certificateId }, 'certificate order step not stored');
     await postpone(runtime, order, signal);
   }
 }
@@ -194,7 +194,10 @@ async function afterFailure(context: StepContext, error: unknown): Promise<void>
   }
   if (!rest && !isPassing(error)) return fail(context, new OrderFailed(code, namesIn(error)));
   if (code === 'certificate_operation_failed') {
-    runtime.log.error({ err: error, certificate: order.certificateId, step: order.state }, 'step of an order failed');
+    runtime.log.error(
+      { err: error, certificate: order.certificateId, step: order.state },
+      'certificate order step failed',
+    );
   }
   if (order.tries + 1 >= TRIES) return fail(context, new OrderFailed(code));
   const pause = Math.min(SHORTEST_PAUSE_MS * 2 ** order.tries, LONGEST_PAUSE_MS);

@@ -79,7 +79,7 @@ export class FanOut {
     try {
       for (const batch of batches) if (!append(cluster, feed, batch)) this.#onGap(cluster, feed);
     } catch (err) {
-      this.#runtime.log.error({ err, stream }, 'unreadable batch');
+      this.#runtime.log.error({ err, stream }, 'unreadable batch in fan-out stream');
       this.#onGap(cluster, feed);
     }
     cluster.wake();

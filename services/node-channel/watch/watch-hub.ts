@@ -19,7 +19,7 @@ const IDLE_FEED_MS = 60_000;
 /** More than one stream of a node means that older ones are dead; the newest wins. */
 export const REPLACED = { code: 'aborted', message: 'the node opened another stream' };
 /** The node was disabled or deleted, or its certificate replaced. */
-export const REFUSED = { code: 'unauthenticated', message: 'the node is not accepted any more' };
+export const REFUSED = { code: 'unauthenticated', message: 'the node is no longer accepted' };
 
 export class WatchHub {
   readonly #runtime: Runtime;
@@ -158,7 +158,7 @@ export class WatchHub {
         }
       }
     } catch (err) {
-      this.#runtime.log.warn({ err }, 'comparing feeds with the database failed');
+      this.#runtime.log.warn({ err }, 'comparison of feeds with the database failed');
     }
   }
 
@@ -169,7 +169,7 @@ export class WatchHub {
     let running = this.#catchingUp.get(key);
     if (!running) {
       running = catchUp(this.#runtime.pools.channel, cluster, feed, this.#sources.get(feed.name)!)
-        .catch((err) => this.#runtime.log.warn({ err, clusterId, feed: feed.name }, 'catching up failed'))
+        .catch((err) => this.#runtime.log.warn({ err, clusterId, feed: feed.name }, 'catch-up of a feed failed'))
         .finally(() => this.#catchingUp.delete(key));
       this.#catchingUp.set(key, running);
     }

@@ -16,13 +16,14 @@ export class BadWatchRequest extends Error {}
 export async function readWatchRequest(body: Readable): Promise<WatchRequest> {
   const bytes = await readBounded(body);
   if (bytes.length < ENVELOPE_BYTES) throw new BadWatchRequest('the request has no message');
-  if (bytes.readUInt8(0) !== 0) throw new BadWatchRequest('compressed requests are not accepted');
+  if (bytes.readUInt8(0) !== 0) throw new BadWatchRequest('compressed requests are not supported');
   const length = bytes.readUInt32BE(1);
-  if (bytes.length !== ENVELOPE_BYTES + length) throw new BadWatchRequest('the request is not one message');
+  if (bytes.length !== ENVELOPE_BYTES + length)
+    throw new BadWatchRequest('the request does not contain exactly one message');
   try {
     return fromBinary(WatchRequestSchema, bytes.subarray(ENVELOPE_BYTES));
   } catch {
-    throw new BadWatchRequest('the message cannot be read');
+    throw new BadWatchRequest('the message cannot be decoded');
   }
 }
 
@@ -33,7 +34,7 @@ function readBounded(body: Readable): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   let ended = false;
-  const timer = setTimeout(() => reject(new BadWatchRequest('the request did not end')), READ_MS);
+  const timer = setTimeout(() => reject(new BadWatchRequest('the request did not end in time')), READ_MS);
   body.on('data', (chunk: Buffer) => {
     size += chunk.length;
     if (size > MAX_REQUEST_BYTES) reject(new BadWatchRequest('the request is too large'));

@@ -27,7 +27,7 @@ export class MessageInvalid extends Error {}
 
 export function encodeUpdate({ id, zone, name, value, ttl }: Update): Buffer {
   const text = Buffer.from(value, 'latin1');
-  if (text.length > 255) throw new RangeError('a TXT value of this length is none of ours');
+  if (text.length > 255) throw new RangeError('a TXT value of this length is not from this console');
   const header = Buffer.alloc(HEADER_BYTES);
   header.writeUInt16BE(id, 0);
   header.writeUInt16BE(OPCODE_UPDATE << 11, 2);
@@ -47,11 +47,11 @@ export function encodeName(name: string): Buffer {
   const parts: Buffer[] = [];
   for (const label of name.toLowerCase().split('.')) {
     const bytes = Buffer.from(label, 'latin1');
-    if (bytes.length === 0 || bytes.length > 63) throw new RangeError(`no name of a record: ${name}`);
+    if (bytes.length === 0 || bytes.length > 63) throw new RangeError(`not a valid record name: ${name}`);
     parts.push(Buffer.of(bytes.length), bytes);
   }
   const encoded = Buffer.concat([...parts, Buffer.of(0)]);
-  if (encoded.length > MAX_NAME_BYTES) throw new RangeError(`no name of a record: ${name}`);
+  if (encoded.length > MAX_NAME_BYTES) throw new RangeError(`not a valid record name: ${name}`);
   return encoded;
 }
 

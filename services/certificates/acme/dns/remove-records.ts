@@ -40,7 +40,7 @@ export async function removeEndedRecords(runtime: Runtime, signal: AbortSignal):
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof DnsFailed) await setDnsCredentialError(sql, credential.id, error.code);
-      else log.error({ err: error, credential: credential.id }, 'a record could not be removed');
+      else log.error({ err: error, credential: credential.id }, 'dns record not removed');
       return postponeRemoval(sql, record);
     }
     await forgetDnsRecord(sql, record);

@@ -37,7 +37,7 @@ export class AcmeProblem extends Error {
   readonly ofEverybody: boolean;
 
   constructor(type: string, status: number, retryAt: Date | null, names: readonly string[]) {
-    super(`the authority refused: ${type || status}`);
+    super(`the CA rejected the request: ${type || status}`);
     this.name = 'AcmeProblem';
     this.type = type;
     this.status = status;

@@ -274,7 +274,7 @@ const nodes = (kind: Case['kind'], changed: Partial<Sums>, lacking: Partial<Sums
   });
 
 test('entries that a member cannot apply end a canary, and harm nobody elsewhere', (t) => {
-  t.like(nodes('canary', { failed: 1 }).finding, { reason: 'apply_failed', message: '1 entry cannot be applied' });
+  t.like(nodes('canary', { failed: 1 }).finding, { reason: 'apply_failed', message: '1 entry could not be applied' });
   t.is(nodes('direct', { failed: 1 }).verdict, 'no_evidence');
 });
 

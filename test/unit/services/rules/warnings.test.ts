@@ -156,7 +156,7 @@ test('JA4 that nodes cannot tell, and a key that may be missing', (t) => {
 
 test('messages have their parameters in them', (t) => {
   const [first] = ruleWarnings(rulesOf([block('ip.src eq 192.0.2.0/24')], 's'), [], CONTEXT);
-  t.is(first!.message, 'It blocks your own address, 192.0.2.1.');
+  t.is(first!.message, 'The rule blocks your own address, 192.0.2.1.');
 });
 
 test('the document names every code', (t) => {
