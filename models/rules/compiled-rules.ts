@@ -7,7 +7,7 @@ import type { Rule } from '../../contract/scalars/rule.ts';
 import { type Rule as RuleMessage, SiteRulesSchema } from '../../proto/gen/svc/config/v1/rules_pb.js';
 import type { CompiledEntry } from '../config/entry-kind.ts';
 import { listOwner } from '../config/entry-owner.ts';
-import { featuresOfRules } from './rule-features.ts';
+import { featuresOfRules } from './rule-capabilities.ts';
 import {
   type CheckedRule,
   checkRule,

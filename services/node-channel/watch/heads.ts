@@ -2,8 +2,8 @@
 
 import { CHALLENGE_KEYS } from '../../../models/clusters/challenge-key.ts';
 import { SESSION_TICKET_KEYS } from '../../../models/clusters/session-ticket-key.ts';
-import { requiredFeatures } from '../../../models/config/config-feature.ts';
 import { readConfigHeads } from '../../../models/config/config-history.ts';
+import { requiredFeatures } from '../../../models/config/needed-capabilities.ts';
 import { canaryMembers } from '../../../models/rollouts/cluster-canary.ts';
 import type { FeedSource, FeedTarget } from '../../../runtime/feeds.ts';
 import type { Pools } from '../../../runtime/runtime.ts';

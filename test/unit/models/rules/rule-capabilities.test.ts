@@ -2,7 +2,7 @@
 import test from 'ava';
 import type { Phase } from '../../../../contract/expression/phases.ts';
 import type { RuleAction } from '../../../../contract/scalars/rule-action.ts';
-import { featuresOfRules } from '../../../../models/rules/rule-features.ts';
+import { featuresOfRules } from '../../../../models/rules/rule-capabilities.ts';
 import { type CheckedRule, checkRule } from '../../../../models/rules/rule-message.ts';
 import { ACTIONS, ruleWith } from '../../../helpers/rules.ts';
 
