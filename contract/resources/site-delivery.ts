@@ -4,11 +4,11 @@ import { Id, Nullable, Timestamp } from '../scalars/common.ts';
 
 const Blocked = Type.Object({
   kind: Type.String({ description: 'Kind of the entry, for example `site` or `protection`.' }),
-  reason: Type.Union([Type.Literal('failed'), Type.Literal('held')], {
-    description: 'failed: the nodes could not apply the entry; held: the nodes lack a capability that it needs.',
+  reason: Type.Union([Type.Literal('failed'), Type.Literal('lacking')], {
+    description: 'failed: the nodes could not apply the entry; lacking: the nodes lack a capability that it needs.',
   }),
   capabilities: Type.Array(Type.String(), { description: 'Capabilities that the nodes lack; empty with `failed`.' }),
-  message: Type.String({ description: 'Error that the nodes reported; empty with `held`.' }),
+  message: Type.String({ description: 'Error that the nodes reported; empty with `lacking`.' }),
   count: Type.Integer({ minimum: 1, description: 'Number of nodes concerned.' }),
   nodes: Type.Array(Type.Object({ id: Id, name: Type.String() }), { description: 'The first 5 of them, by name.' }),
 });

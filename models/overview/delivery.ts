@@ -2,7 +2,7 @@
 // entry that belongs to a site was one version. Never sites times nodes.
 //
 // A node is current when it has passed the last change of every entry of the site (one that was removed until it passed
-// the revision that closed it), and none of them failed there or is held: needs a capability that it does not report.
+// the revision that closed it), and none of them failed there or needs a capability that the node lacks.
 import type { Knex } from 'knex';
 import { findKind } from '../config/entry-kinds.ts';
 import { siteOwner } from '../config/entry-owner.ts';
@@ -32,10 +32,10 @@ export interface Delivery {
 /** Why nodes do not run the latest version of one of the site's entries. */
 export interface Blocked {
   kind: string;
-  reason: 'failed' | 'held';
+  reason: 'failed' | 'lacking';
   /** Capabilities that the nodes lack. */
   capabilities: string[];
-  /** What the nodes said; empty for a held one. */
+  /** What the nodes said; empty where a capability is lacking. */
   message: string;
   count: number;
   /** The first by name. */
@@ -129,7 +129,7 @@ export function nodesSql(cluster: string): string {
   return `(select coalesce(jsonb_agg(g), '[]') from (${groupsSql(cluster)}) g)`;
 }
 
-/** Closed versions looked at beyond those that nodes can run: where the latest is held, an earlier one serves on. */
+/** Closed versions read beyond those that nodes can run: a node that lacks a capability for the latest serves an earlier one. */
 export const EARLIER = 8;
 
 /**
@@ -258,9 +258,9 @@ export function deliveryAfterChange(
 ): Delivery {
   const servingNodes = enabled && !wasEnabled ? 0 : before.servingNodes;
   const state = stateOf({ enabled }, before.totalNodes, servingNodes, 0);
-  const heldNow = situation.groups.flatMap((group) => heldAt(group, { kind: 'site', features }));
-  const held = before.blocked.filter(({ kind, reason }) => reason === 'held' && kind !== 'site');
-  const blocked = merged([...heldNow, ...held]);
+  const lackingNow = situation.groups.flatMap((group) => lackingAt(group, { kind: 'site', features }));
+  const lackedBefore = before.blocked.filter(({ kind, reason }) => reason === 'lacking' && kind !== 'site');
+  const blocked = merged([...lackingNow, ...lackedBefore]);
   const unserved = state === 'pending' && (before.totalNodes === 0 || isStopped(blocked));
   return { ...before, state, servingNodes, currentNodes: 0, blocked, unserved };
 }
@@ -280,15 +280,15 @@ export function delivery(site: DeliveredSite, situation: Situation, intervals: r
   for (const group of situation.groups) {
     const { live, latest, versions } = views[group.track];
     const failed = group.failed.get(owner) ?? [];
-    const held = once(live.flatMap((version) => heldAt(group, version)));
+    const lacked = once(live.flatMap((version) => lackingAt(group, version)));
     const hasLatest = group.healthy && latest !== null && group.revision >= latest;
     totalNodes += group.nodes;
     const runsLatest = hasLatest && !(tried && group.track === 'S');
-    if (runsLatest && failed.length + held.length === 0) currentNodes += group.nodes;
+    if (runsLatest && failed.length + lacked.length === 0) currentNodes += group.nodes;
     if (serves(group, versions, failed)) servingNodes += group.nodes;
     if (latest !== null && group.revision >= latest)
       blocked.push(...once(failed.map((failure) => failedAt(group, failure))));
-    blocked.push(...held);
+    blocked.push(...lacked);
   }
   const state = stateOf(site, totalNodes, servingNodes, currentNodes);
   const settled = totalNodes === 0 || isStopped(blocked) || site.updatedAt.getTime() < Date.now() - UNSERVED_AFTER_MS;
@@ -330,8 +330,8 @@ function nameOf({ kind, id }: Interval): string {
 }
 
 /**
- * Whether the nodes serve the site: the version of their revision, or where that is held the one before it. A version
- * that switches the site off does so where it is held, too.
+ * Whether the nodes serve the site: the version of their revision, or the one before it when they lack a capability for
+ * that. A version that switches the site off does so on nodes that lack a capability for it, too.
  */
 function serves(group: NodeGroup, versions: readonly Interval[], failed: readonly Failure[]): boolean {
   if (failed.some(({ kind, running }) => kind === 'site' && !running)) return false;
@@ -345,13 +345,13 @@ function lacking({ lacks }: NodeGroup, features: readonly string[]): string[] {
   return features.filter((feature) => lacks.includes(feature));
 }
 
-function heldAt(
+function lackingAt(
   group: NodeGroup,
   { kind, features }: Pick<Interval, 'kind'> & { features: readonly string[] },
 ): Blocked[] {
   const capabilities = lacking(group, features);
   if (capabilities.length === 0) return [];
-  return [{ kind, reason: 'held', capabilities, message: '', count: group.nodes, nodes: group.named }];
+  return [{ kind, reason: 'lacking', capabilities, message: '', count: group.nodes, nodes: group.named }];
 }
 
 function failedAt(group: NodeGroup, { kind, reason }: Failure): Blocked {

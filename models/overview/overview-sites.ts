@@ -1,5 +1,5 @@
 // Sites by delivery, without looking at each: nodes that run the newest revision serve everything, so only sites are
-// counted of which something was published since the one most behind, failed somewhere, or is held by a node.
+// counted of which something was published since the one most behind, failed somewhere, or needs a capability that a node lacks.
 import type { Knex } from 'knex';
 import { MAX_NAMED } from '../../contract/resources/overview.ts';
 import type { SiteState } from '../../contract/resources/sites.ts';
@@ -39,7 +39,7 @@ export interface SiteStates {
 }
 
 // Owners of what changed since a revision (a removed entry until nodes pass the one that closed it), is tried by a canary,
-// failed or is held.
+// failed, or needs a capability that nodes lack.
 const NOT_CURRENT = `
   select e.owner from config_entry e where e.cluster_id = c.id and e.track = 'S' and e.from_revision > c.least
   union all
@@ -53,7 +53,7 @@ const NOT_CURRENT = `
     and e.to_revision is null and e.features <> '{}' and e.features && c.lacks`;
 
 // The live entries of enabled sites that nodes may not serve: published since the newest revision that one runs, failed
-// somewhere, or held by a node.
+// somewhere, or need a capability that a node lacks.
 const LIVE_SITE = `e.cluster_id = c.id and e.kind = 'site' and e.track = 'S' and e.to_revision is null
   and e.blob_hash is not null and '${DISABLED_REF}' <> all(e.refs)`;
 const DOUBTFUL = `
@@ -64,7 +64,8 @@ const DOUBTFUL = `
   select e.resource_id, e.features from config_entry e
    where c.lacks <> '{}' and ${LIVE_SITE} and e.features <> '{}' and e.features && c.lacks`;
 
-// Whether one group of nodes serves the site `d`: the version of its revision, or where that is held the one before it.
+// Whether one group of nodes serves the site `d`: the version of its revision, or the one before it when they lack a
+// capability for that.
 const VERSION = `from config_entry v where v.cluster_id = c.id and v.resource_id = d.id and v.kind = 'site' and v.track = 'S'
   and v.blob_hash is not null`;
 const SERVED = `
@@ -112,7 +113,7 @@ const BEHIND = `
             filter (where u.unserved), '$[0 to ${MAX_NAMED - 1}]') as named
         from (${PENDING_IDS}) u where c.most >= 0) p`;
 
-/** What nodes do not run yet; costs follow what was published lately, failed or is held, not the number of sites. */
+/** What nodes do not run yet; costs follow what was published lately, failed or lacks capabilities, not the number of sites. */
 export async function sitesBehind(sql: Knex, spans: readonly ClusterSpan[]): Promise<SitesBehind[]> {
   const { rows } = await sql.raw<{ rows: SitesBehind[] }>(BEHIND, [spansJson(spans)]);
   return rows;

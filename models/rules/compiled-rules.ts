@@ -7,7 +7,7 @@ import type { Rule } from '../../contract/scalars/rule.ts';
 import { type Rule as RuleMessage, SiteRulesSchema } from '../../proto/gen/svc/config/v1/rules_pb.js';
 import type { CompiledEntry } from '../config/entry-kind.ts';
 import { listOwner } from '../config/entry-owner.ts';
-import { featuresOfRules } from './rule-capabilities.ts';
+import { capabilitiesOfRules } from './rule-capabilities.ts';
 import {
   type CheckedRule,
   checkRule,
@@ -44,7 +44,7 @@ export function compileRules(
   return entryOf(
     enabled.map(({ rule }) => rule),
     enabled.map((rule) => ruleMessage(rule, lists)),
-    { features: featuresOfRules(enabled), refs: refsOf(enabled, siteId, lists) },
+    { features: capabilitiesOfRules(enabled), refs: refsOf(enabled, siteId, lists) },
   );
 }
 
@@ -70,7 +70,7 @@ export function recompileRules(
   });
   // What a rule of before needs nobody can tell from its message: what all needed then is more, and never too little.
   const kept = broken.length > 0 ? former : null;
-  const features = union(featuresOfRules(compiling), kept?.features ?? []);
+  const features = union(capabilitiesOfRules(compiling), kept?.features ?? []);
   const refs = union(refsOf(compiling, siteId, lists), kept?.refs ?? []);
   return { entry: entryOf(enabled, messages, { features, refs }), broken };
 }

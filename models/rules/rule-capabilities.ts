@@ -9,7 +9,7 @@ const BASE = 'rules-v1';
 const FIRST_CONFIG: readonly string[] = ['kind', 'cacheBypass', 'forceHttps', 'gzip'];
 
 /** Capabilities of the rules, sorted, each once; none for no rules. */
-export function featuresOfRules(rules: readonly CheckedRule[]): string[] {
+export function capabilitiesOfRules(rules: readonly CheckedRule[]): string[] {
   const needed = rules.flatMap(({ rule, facts }) => [
     BASE,
     ...facts.flatMap(({ capabilities }) => capabilities),

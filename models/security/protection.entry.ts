@@ -30,7 +30,7 @@ export const protectionKind = siteSettingsKind<ProtectionOfSite>(PROTECTION_KIND
 });
 
 /** Capabilities that a site with these settings needs, sorted. */
-export function featuresOfProtection({ underAttack, cc, logJa4 }: ProtectionOfSite): string[] {
+export function capabilitiesOfProtection({ underAttack, cc, logJa4 }: ProtectionOfSite): string[] {
   return [...(underAttack || cc.enabled ? ['challenge-v1'] : []), ...(logJa4 ? ['ja4-v1'] : [])];
 }
 
@@ -45,7 +45,7 @@ function switched(stable: object, now: CompiledEntry | null): CompiledEntry | nu
 export function compileProtection(settings: ProtectionOfSite): CompiledEntry | null {
   const body = bytesOf(settings);
   if (Buffer.compare(body, DEFAULT_BYTES) === 0) return null;
-  return { body, features: featuresOfProtection(settings), refs: [], settings };
+  return { body, features: capabilitiesOfProtection(settings), refs: [], settings };
 }
 
 function bytesOf({ underAttack, underAttackChallenge, cc, ...rest }: ProtectionOfSite): Uint8Array {

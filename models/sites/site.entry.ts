@@ -116,7 +116,7 @@ export function compileSite(site: SiteSource): CompiledEntry {
   });
   return {
     body: toBinary(SiteSchema, message),
-    features: featuresOfSite(site),
+    features: capabilitiesOfSite(site),
     refs: [
       ...(site.enabled ? [] : [DISABLED_REF]),
       ...site.domains.map((domain) => `domain:${formatDomain(domain)}`),
@@ -158,7 +158,7 @@ function withdrawn(stable: object, now: CompiledEntry | null): CompiledEntry | u
 }
 
 /** Capabilities that a site needs, sorted; of a disabled one nodes get no origins. */
-export function featuresOfSite({
+export function capabilitiesOfSite({
   enabled,
   domains,
   origins,

@@ -18,7 +18,7 @@ import type { EnrollRequest } from '../../proto/gen/svc/node/v1/node_pb.js';
 import type { Actor, Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { type Tx, write } from '../../runtime/write.ts';
-import { addressEntries, readFeatures, readInfo, text } from './heartbeat.ts';
+import { addressEntries, readCapabilities, readInfo, text } from './heartbeat.ts';
 
 const TOKEN = /^ewt_[A-Za-z0-9_-]{43}$/;
 
@@ -61,7 +61,7 @@ export async function enroll(
     await NodeState.query(tx.sql).insert({
       nodeId,
       info: readInfo(request.info),
-      features: readFeatures(request.info),
+      features: readCapabilities(request.info),
       remoteAddress,
     });
     await replaceNodeAddresses(tx.sql, nodeId, addressEntries(request.info, remoteAddress));

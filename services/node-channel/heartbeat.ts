@@ -23,7 +23,7 @@ import type { Step } from './propagation.ts';
 const METRICS: Capability = 'metrics-v1';
 const LARGEST_FIGURE = 1e9;
 const MAX_ADDRESSES = 64;
-const MAX_FEATURES = 64;
+const MAX_CAPABILITIES = 64;
 const MAX_UNAPPLIED = 100;
 const MAX_STEPS = 32;
 const LONGEST_AGO_MS = 15_000;
@@ -41,8 +41,8 @@ export function text(value: string, maxChars: number): string {
 }
 
 /** The capabilities a node reports, sorted. */
-export function readFeatures(info: NodeInfo | undefined): string[] {
-  const names = (info?.features ?? []).slice(0, MAX_FEATURES).filter((name) => FEATURE.test(name));
+export function readCapabilities(info: NodeInfo | undefined): string[] {
+  const names = (info?.features ?? []).slice(0, MAX_CAPABILITIES).filter((name) => FEATURE.test(name));
   return [...new Set(names)].sort();
 }
 
@@ -94,7 +94,7 @@ export function readBeat(
   remoteAddress: string | null,
   now: Date,
 ): Omit<Beat, 'missingFeatures'> {
-  const features = readFeatures(request.info);
+  const features = readCapabilities(request.info);
   return {
     nodeId: node.nodeId,
     info: readInfo(request.info),

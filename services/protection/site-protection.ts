@@ -7,7 +7,11 @@ import { assertCapabilities } from '../../models/config/required-capabilities.ts
 import { shareSetting } from '../../models/db/setting.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { CC_TEMPLATE_KIND } from '../../models/security/cc-template.entry.ts';
-import { compileProtection, featuresOfProtection, PROTECTION_KIND } from '../../models/security/protection.entry.ts';
+import {
+  capabilitiesOfProtection,
+  compileProtection,
+  PROTECTION_KIND,
+} from '../../models/security/protection.entry.ts';
 import { CC_TEMPLATE } from '../../models/security/protection-setting.ts';
 import {
   lockSiteProtection,
@@ -39,7 +43,7 @@ export async function updateProtection(runtime: Runtime, input: Change, call: Ca
     const again = changed.length === 0;
     const after = again ? before : { ...before, settings, updatedAt: nextUpdatedAt(before.updatedAt, tx.now) };
     if (!again) {
-      await assertCapabilities(tx, clusterId, featuresOfProtection(settings));
+      await assertCapabilities(tx, clusterId, capabilitiesOfProtection(settings));
       await writeSiteProtection(tx.sql, before, after);
     }
     await publishProtection(tx, after, before.settings, changed);

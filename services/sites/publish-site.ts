@@ -12,7 +12,7 @@ import {
 } from '../../models/overview/delivery.ts';
 import { entryOfSite } from '../../models/rules/rule-set.ts';
 import { SITE_RULES_KIND } from '../../models/rules/site-rules.entry.ts';
-import { compileSite, featuresOfSite, siteKind } from '../../models/sites/site.entry.ts';
+import { capabilitiesOfSite, compileSite, siteKind } from '../../models/sites/site.entry.ts';
 import type { SiteRow } from '../../models/sites/site.ts';
 import { entriesBeside } from '../../models/sites/site-ports.ts';
 import { siteViewNow } from '../../models/sites/site-view.ts';
@@ -74,7 +74,7 @@ export async function publishSite(
     audit: { action, target: { type: 'site', id, name }, metadata },
     again,
   });
-  const delivery = deliveryAfterChange(known.delivery, known.situation, featuresOfSite(site), {
+  const delivery = deliveryAfterChange(known.delivery, known.situation, capabilitiesOfSite(site), {
     enabled: site.enabled,
     wasEnabled: known.enabled,
   });

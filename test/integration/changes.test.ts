@@ -124,7 +124,7 @@ test('switching a site off reaches nodes that hold the site, and they serve it n
     (await deliveryOf(runtime.pools.api, [{ id, clusterId, enabled, updatedAt: new Date() }], situationNow)).get(id)!;
   await console_.client.api('PATCH', `/sites/${id}`, { domains: [`.off-${serial}.example`] });
   await reach(await head());
-  const held = { kind: 'site', reason: 'held', capabilities: ['domains-v2'], count: 1 };
+  const held = { kind: 'site', reason: 'lacking', capabilities: ['domains-v2'], count: 1 };
   const before = await of(true);
   t.like(before, { state: 'partial', totalNodes: 1, servingNodes: 1, currentNodes: 0 });
   t.like(before.blocked[0]!, held);

@@ -178,7 +178,13 @@ test.serial('a node that holds single entries receives everything and shows that
   const { site } = await api.ok('PUT', `/sites/${id}/enabled`, { enabled: true });
   await fleet.waitForRevision(await revision(clusterId));
   const named = { nodes: [{ id: node!.nodeId, name: shown.name }] };
-  t.like(site.delivery.blocked[0], { kind: 'site', reason: 'held', capabilities: ['domains-v2'], count: 1, ...named });
+  t.like(site.delivery.blocked[0], {
+    kind: 'site',
+    reason: 'lacking',
+    capabilities: ['domains-v2'],
+    count: 1,
+    ...named,
+  });
   t.deepEqual(await lacking(clusterId), [shown.name]);
   const saved = await revision(clusterId);
   features.push('domains-v2');

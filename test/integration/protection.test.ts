@@ -130,7 +130,7 @@ test.serial(
     await delivered(live, 'it could again');
 
     await run({ features: [] });
-    const held = { kind: 'protection', reason: 'held', capabilities: ['ja4-v1'], message: '', count: 1, nodes };
+    const held = { kind: 'protection', reason: 'lacking', capabilities: ['ja4-v1'], message: '', count: 1, nodes };
     await delivered({ ...partial, blocked: [held] }, 'the node lacks what it needs');
     await patch(id, { logJa4: false });
     await delivered(partial, 'removed, and the node has not passed it');

@@ -492,11 +492,11 @@ export interface Delivery {
   blocked: Array<{
     /** Kind of the entry, for example `site` or `protection`. */
     kind: string;
-    /** failed: the nodes could not apply the entry; held: the nodes lack a capability that it needs. */
-    reason: 'failed' | 'held';
+    /** failed: the nodes could not apply the entry; lacking: the nodes lack a capability that it needs. */
+    reason: 'failed' | 'lacking';
     /** Capabilities that the nodes lack; empty with `failed`. */
     capabilities: string[];
-    /** Error that the nodes reported; empty with `held`. */
+    /** Error that the nodes reported; empty with `lacking`. */
     message: string;
     /** Number of nodes concerned. 1 or more. */
     count: number;

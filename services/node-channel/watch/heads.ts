@@ -3,7 +3,7 @@
 import { CHALLENGE_KEYS } from '../../../models/clusters/challenge-key.ts';
 import { SESSION_TICKET_KEYS } from '../../../models/clusters/session-ticket-key.ts';
 import { readConfigHeads } from '../../../models/config/config-history.ts';
-import { requiredFeatures } from '../../../models/config/needed-capabilities.ts';
+import { neededCapabilities } from '../../../models/config/needed-capabilities.ts';
 import { canaryMembers } from '../../../models/rollouts/cluster-canary.ts';
 import type { FeedSource, FeedTarget } from '../../../runtime/feeds.ts';
 import type { Pools } from '../../../runtime/runtime.ts';
@@ -20,7 +20,7 @@ export async function readHeads(
   const others = [...sources].filter(([name]) => name !== CONFIG);
   const [configs, features, keys, ticketKeys, ...targets] = await Promise.all([
     readConfigHeads(pool, clusterIds),
-    requiredFeatures(pool, clusterIds),
+    neededCapabilities(pool, clusterIds),
     CHALLENGE_KEYS.versions(pool, clusterIds),
     SESSION_TICKET_KEYS.versions(pool, clusterIds),
     ...others.map(([, source]) => source.targets(clusterIds)),

@@ -14,9 +14,9 @@ export function kindText(kind: string): string {
 }
 
 /** What the node holds back of the site because it lacks a capability; null: nothing. */
-export function heldText({ delivery }: Site, { supportedFeatures }: Node): string | null {
+export function lackingText({ delivery }: Site, { supportedFeatures }: Node): string | null {
   const parts = delivery.blocked
-    .filter(({ reason }) => reason === 'held')
+    .filter(({ reason }) => reason === 'lacking')
     .map(({ kind, capabilities }) => ({ kind, lacks: capabilities.filter((one) => !supportedFeatures.includes(one)) }))
     .filter(({ lacks }) => lacks.length > 0)
     .map(({ kind, lacks }) =>

@@ -27,7 +27,7 @@ test('a node that holds back many entries of a kind counts once', (t) => {
   const situation: Situation = { groups: [group('S', 2), group('C', 1)], canary: null };
   const { blocked } = delivery(site as never, situation, [chunk(0), chunk(1), chunk(2)]);
   t.like(blocked, { length: 1 });
-  t.like(blocked[0], { kind: 'bulk-redirects', reason: 'held', count: 3 });
+  t.like(blocked[0], { kind: 'bulk-redirects', reason: 'lacking', count: 3 });
   t.deepEqual(
     blocked[0]?.nodes.map(({ name }) => name),
     ['S', 'C'],

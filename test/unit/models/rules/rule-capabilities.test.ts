@@ -2,7 +2,7 @@
 import test from 'ava';
 import type { Phase } from '../../../../contract/expression/phases.ts';
 import type { RuleAction } from '../../../../contract/scalars/rule-action.ts';
-import { featuresOfRules } from '../../../../models/rules/rule-capabilities.ts';
+import { capabilitiesOfRules } from '../../../../models/rules/rule-capabilities.ts';
 import { type CheckedRule, checkRule } from '../../../../models/rules/rule-message.ts';
 import { ACTIONS, ruleWith } from '../../../helpers/rules.ts';
 
@@ -12,7 +12,7 @@ const V3 = ['rules-v1', 'rules-v3'];
 const V23 = ['rules-v1', 'rules-v2', 'rules-v3'];
 
 function features(action: RuleAction, expression = 'true', phase?: Phase): string[] {
-  return featuresOfRules([checkRule(ruleWith(action, { expression, ...(phase ? { phase } : {}) })) as CheckedRule]);
+  return capabilitiesOfRules([checkRule(ruleWith(action, { expression, ...(phase ? { phase } : {}) })) as CheckedRule]);
 }
 
 const { log, block, allow, challenge, redirect, rewrite, request_header, response_header, rate_limit, origin } =
@@ -117,6 +117,6 @@ for (const [what, action, needed] of ACTION_ROWS) {
 
 test('rules need together what each needs, and none need nothing', (t) => {
   const rules = [ruleWith(challenge), ruleWith(origin)].map((rule) => checkRule(rule) as CheckedRule);
-  t.deepEqual(featuresOfRules(rules), ['challenge-v1', ...V2]);
-  t.deepEqual(featuresOfRules([]), []);
+  t.deepEqual(capabilitiesOfRules(rules), ['challenge-v1', ...V2]);
+  t.deepEqual(capabilitiesOfRules([]), []);
 });

@@ -12,7 +12,7 @@ import {
   addressEntries,
   canonicalAddress,
   readBeat,
-  readFeatures,
+  readCapabilities,
   readPosition,
 } from '../../../../services/node-channel/heartbeat.ts';
 
@@ -91,8 +91,8 @@ test('lists and texts of a node are cut', (t) => {
 
 test('capabilities are names, sorted, once each', (t) => {
   const info = create(NodeInfoSchema, { features: ['b-v1', 'a-v1', 'b-v1', 'Not A Name', '', '-x'] });
-  t.deepEqual(readFeatures(info), ['a-v1', 'b-v1']);
-  t.deepEqual(readFeatures(undefined), []);
+  t.deepEqual(readCapabilities(info), ['a-v1', 'b-v1']);
+  t.deepEqual(readCapabilities(undefined), []);
 });
 
 test('numbers beyond what can be stored or shown are cut to it', (t) => {
