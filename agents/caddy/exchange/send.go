@@ -16,6 +16,10 @@ func (x *Exchange) Send(a *Answer) (ok bool) {
 		// HTTP/2 has no such field: its server says goodbye instead, and lets other requests of the connection end.
 		a.Header["Connection"] = closeValue
 	}
+	if x.In.Major == 1 && (a.Upgrade != nil || a.Status >= 400) {
+		// A refused handshake names versions and protocols, too (RFC 6455 §4.4).
+		spell(a.Header)
+	}
 	if a.Upgrade != nil {
 		return x.sendUpgrade(a)
 	}

@@ -64,8 +64,20 @@ func TestOnlyWholeWebSocketHandshakesKeepTheirUpgrade(t *testing.T) {
 		}
 		return r
 	}
-	if r := handshake(); !isWebSocket(r) {
-		t.Fatal("a whole handshake was refused")
+	for name, change := range map[string]func(*http.Request){
+		"as it is":         func(*http.Request) {},
+		"last of a list":   func(r *http.Request) { r.Header["Upgrade"] = []string{"foo, websocket"} },
+		"first of a list":  func(r *http.Request) { r.Header["Upgrade"] = []string{"WebSocket ,foo/1"} },
+		"list of lines":    func(r *http.Request) { r.Header["Upgrade"] = []string{"foo", "websocket"} },
+		"empty elements":   func(r *http.Request) { r.Header["Upgrade"] = []string{",, websocket,"} },
+		"beside h2c":       func(r *http.Request) { r.Header["Upgrade"] = []string{"websocket, h2c"} },
+		"with its setting": func(r *http.Request) { r.Header["Http2-Settings"] = []string{"AAMAAABk"} },
+	} {
+		r := handshake()
+		change(r)
+		if !isWebSocket(r) {
+			t.Errorf("%s: a whole handshake was refused", name)
+		}
 	}
 	for name, spoil := range map[string]func(*http.Request){
 		"POST":             func(r *http.Request) { r.Method = "POST" },
@@ -74,9 +86,9 @@ func TestOnlyWholeWebSocketHandshakesKeepTheirUpgrade(t *testing.T) {
 		"a body":           func(r *http.Request) { r.ContentLength = 5 },
 		"a body unbounded": func(r *http.Request) { r.ContentLength = -1 },
 		"h2c":              func(r *http.Request) { r.Header["Upgrade"] = []string{"h2c"} },
-		"two protocols":    func(r *http.Request) { r.Header["Upgrade"] = []string{"websocket, h2c"} },
-		"two lines":        func(r *http.Request) { r.Header["Upgrade"] = []string{"websocket", "h2c"} },
-		"settings of h2":   func(r *http.Request) { r.Header["Http2-Settings"] = []string{"AAMAAABk"} },
+		"a version of it":  func(r *http.Request) { r.Header["Upgrade"] = []string{"websocket/2"} },
+		"a part of a name": func(r *http.Request) { r.Header["Upgrade"] = []string{"x-websocket, websockets, web socket"} },
+		"no protocol":      func(r *http.Request) { r.Header["Upgrade"] = []string{""} },
 		"no key":           func(r *http.Request) { delete(r.Header, "Sec-Websocket-Key") },
 		"short key":        func(r *http.Request) { r.Header["Sec-Websocket-Key"] = []string{"c2hvcnQ="} },
 		"another version":  func(r *http.Request) { r.Header["Sec-Websocket-Version"] = []string{"8"} },

@@ -10,14 +10,11 @@ import (
 // left out of what an origin gets, because an answer 101 to it would tunnel past every later check.
 func isWebSocket(r *http.Request) bool {
 	h := r.Header
-	upgrade, ok := h["Upgrade"]
-	if !ok || len(upgrade) != 1 || !strings.EqualFold(upgrade[0], "websocket") {
+	// A list, RFC 9110 §7.8: the other protocols are not offered to the origin.
+	if upgrade, ok := h["Upgrade"]; !ok || !HasToken(upgrade, "websocket") {
 		return false
 	}
 	if r.Method != http.MethodGet || r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.ContentLength != 0 {
-		return false
-	}
-	if _, settings := h["Http2-Settings"]; settings {
 		return false
 	}
 	version, key := h["Sec-Websocket-Version"], h["Sec-Websocket-Key"]

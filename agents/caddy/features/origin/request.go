@@ -71,12 +71,15 @@ func (t *fetch) appendHead(b []byte, o *origin) []byte {
 		b = appendChain(b, in.Header["Cdn-Loop"])
 		b = append(appendValue(b, t.CDNLoop), '\r', '\n')
 	}
-	if te := in.Header["Te"]; len(te) > 0 && exchange.HasToken(te, "trailers") {
-		b = append(b, "Te: trailers\r\n"...)
-	}
+	takesTrailers := exchange.HasToken(in.Header["Te"], "trailers")
 	switch {
 	case in.Upgrade:
 		b = append(b, "Connection: Upgrade\r\nUpgrade: websocket\r\n"...)
+	case takesTrailers && !t.Pool.keepalive:
+		b = append(b, "TE: trailers\r\nConnection: close, TE\r\n"...)
+	case takesTrailers:
+		// RFC 9110 §10.1.4: without the option an origin may take TE for another hop's.
+		b = append(b, "TE: trailers\r\nConnection: TE\r\n"...)
 	case !t.Pool.keepalive:
 		b = append(b, "Connection: close\r\n"...)
 	}
@@ -217,7 +220,7 @@ func appendChain(b []byte, values []string) []byte {
 }
 
 func appendField(b []byte, name, value string) []byte {
-	b = append(b, name...)
+	b = append(b, exchange.Spelled(name)...)
 	b = append(b, ':', ' ')
 	return append(appendValue(b, value), '\r', '\n')
 }

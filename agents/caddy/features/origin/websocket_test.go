@@ -63,7 +63,7 @@ func TestWebSocketCarriesBytesBothWays(t *testing.T) {
 		t.Fatalf("got %d %v", res.StatusCode, res.Header)
 	}
 	head := <-seen
-	for _, line := range []string{"GET /chat?x HTTP/1.1", "Upgrade: websocket", "Connection: Upgrade", "Sec-Websocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "X-Real-IP: 192.0.2.77"} {
+	for _, line := range []string{"GET /chat?x HTTP/1.1", "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13", "X-Real-IP: 192.0.2.77"} {
 		if !strings.Contains(head, line+"\r\n") {
 			t.Errorf("%q is missing in %q", line, head)
 		}
@@ -90,8 +90,6 @@ func TestWhatIsNoWebSocketIsNotUpgraded(t *testing.T) {
 		"HTTP/1.0":        "GET / HTTP/1.0\r\nHost: a\r\n" + handshake,
 		"with a body":     "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n" + handshake,
 		"h2c":             "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n",
-		"two protocols":   "GET / HTTP/1.1\r\nHost: a\r\n" + strings.Replace(handshake, "websocket", "websocket, h2c", 1),
-		"two upgrades":    "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: h2c\r\n" + handshake,
 		"not connected":   "GET / HTTP/1.1\r\nHost: a\r\n" + strings.Replace(handshake, "Connection: Upgrade", "Connection: keep-alive", 1),
 		"no key":          "GET / HTTP/1.1\r\nHost: a\r\n" + strings.Replace(handshake, "Sec-WebSocket-Key", "X-Key", 1),
 		"two keys":        "GET / HTTP/1.1\r\nHost: a\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n" + handshake,
@@ -180,5 +178,59 @@ func TestCancelledWebSocketEndsAtOnce(t *testing.T) {
 	(<-cancels)()
 	if rest, _ := io.ReadAll(r); len(rest) != 0 {
 		t.Fatalf("got %q", rest)
+	}
+}
+
+// Some servers and clients compare these names with case.
+func TestWebSocketNamesAreSpelledAsTheirStandardHasThem(t *testing.T) {
+	refusal := func(status string) string {
+		return "HTTP/1.1 " + status + "\r\nSec-WebSocket-Version: 13, 8\r\nContent-Length: 0\r\n\r\n"
+	}
+	for name, c := range map[string]struct {
+		answer string
+		lines  []string
+	}{
+		"agreed": {strings.Replace(accepted, "Server: x", "sec-websocket-protocol: chat\r\nSEC-WEBSOCKET-EXTENSIONS: permessage-deflate", 1),
+			[]string{"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", "Sec-WebSocket-Protocol: chat", "Sec-WebSocket-Extensions: permessage-deflate"}},
+		"upgrade required": {refusal("426 Upgrade Required"), []string{"Sec-WebSocket-Version: 13, 8"}},
+		"bad request":      {refusal("400 Bad Request"), []string{"Sec-WebSocket-Version: 13, 8"}},
+	} {
+		o, _ := echoing(t, c.answer)
+		e := newEdge(t, settings(), originAt("a", o.Addr().String()))
+		conn, err := net.Dial("tcp", e.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.SetDeadline(time.Now().Add(30 * time.Second))
+		io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n"+handshake+"\r\n")
+		head, _, err := readRequest(bufio.NewReader(conn))
+		conn.Close()
+		for _, line := range c.lines {
+			if err != nil || !strings.Contains(head, "\r\n"+line+"\r\n") {
+				t.Errorf("%s: %q is missing in %q, %v", name, line, head, err)
+			}
+		}
+	}
+}
+
+func TestWebSocketIsTakenFromAListOfProtocols(t *testing.T) {
+	for _, list := range []string{"Upgrade: foo, websocket", "Upgrade: websocket, h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__", "Upgrade: h2c\r\nUpgrade: WebSocket"} {
+		o, seen := echoing(t, accepted)
+		e := newEdge(t, settings(), originAt("a", o.Addr().String()))
+		_, _, res := open(t, e, "GET / HTTP/1.1\r\nHost: a\r\n"+strings.Replace(handshake, "Upgrade: websocket", list, 1)+"\r\n")
+		head := <-seen
+		if res.StatusCode != 101 || !strings.Contains(head, "\r\nUpgrade: websocket\r\n") || strings.Contains(head, "h2c") || strings.Contains(head, "foo") || strings.Contains(head, "HTTP2") {
+			t.Errorf("%s: got %d, the origin %q", list, res.StatusCode, head)
+		}
+	}
+}
+
+// An origin that is kept for one request hears of both.
+func TestTrailersAreWelcomeOnConnectionsThatAreNotKept(t *testing.T) {
+	o, seen := answering(t, okAnswer)
+	e := newEdge(t, settings(func(p *configv1.OriginPool) { p.Keepalive = false }), originAt("a", o.Addr().String()))
+	e.raw("GET / HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nConnection: TE, close\r\n\r\n")
+	if head := <-seen; !strings.Contains(head, "\r\nTE: trailers\r\nConnection: close, TE\r\n") {
+		t.Errorf("got %q", head)
 	}
 }
