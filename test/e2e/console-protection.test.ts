@@ -206,10 +206,10 @@ test.serial('presets are chosen by keyboard, other values are custom, and only w
   t.true(await strength.getByRole('radio', { name: 'Strict' }).isChecked());
   await page.getByText('Takes about 0.5s on a phone, under 0.1s on a desktop', { exact: true }).waitFor();
   t.is(await strength.getByRole('radio').count(), 3);
-  await page.getByLabel('A pass is valid for').fill('1000');
+  await page.getByLabel('Pass validity').fill('1000');
   t.true(await strength.getByRole('radio', { name: 'Custom' }).isChecked());
   const sent = page.waitForRequest('**/rpc/protection/update');
-  await page.getByLabel('A pass is valid for').press('Enter');
+  await page.getByLabel('Pass validity').press('Enter');
   const { expectedUpdatedAt, ...input } = (await sent).postDataJSON() as Body;
   t.deepEqual(input, { id: calm.id, passTtlSeconds: 1000, powDifficulty: 18, powHighDifficulty: 22 });
   t.is(typeof expectedUpdatedAt, 'string');
@@ -341,7 +341,7 @@ test.serial('a site under attack: levels of nodes, who weighs most, and a ban in
     ['Normal', 'Cookie redirect', 'JavaScript check', 'JavaScript check'],
   );
   const list = page.getByRole('table', { name: 'Events' });
-  await list.getByText('Requests a second from the client: 1,500.5, limit 1,000').waitFor();
+  await list.getByText('Requests per second from the visitor: 1,500.5, limit 1,000').waitFor();
   t.is(await list.getByRole('row').count(), 5);
   await page.goto(`/sites/${attacked.id}/security?kind=ip_banned&hours=1`);
   // The address is named beside the events, too.
