@@ -13,14 +13,17 @@ export const question = shallowRef<(Question & { answer(yes: boolean): void }) |
 
 /** Whether the operator goes on. A later question takes the place of one that nobody answered, which counts as no. */
 export function ask(words: Question): Promise<boolean> {
-  question.value?.answer(false);
   return new Promise((resolve) => {
-    question.value = {
-      ...words,
-      answer(yes) {
-        question.value = null;
-        resolve(yes);
-      },
-    };
+    // Not within the key press that leads here: an Escape would cancel the new dialog as well.
+    window.setTimeout(() => {
+      question.value?.answer(false);
+      question.value = {
+        ...words,
+        answer(yes) {
+          question.value = null;
+          resolve(yes);
+        },
+      };
+    });
   });
 }
