@@ -1,7 +1,7 @@
 // Stories of a site that is created and changed, in a real browser over a real console: each change is followed home, and
 // people who edit the same form lose nothing.
 import test from 'ava';
-import { accessibilityFaults, layoutFaults } from '../helpers/console-pages.ts';
+import { accessibilityFaults, layoutFaults, screenshot } from '../helpers/console-pages.ts';
 import { ConsoleStories, chooseRare, offersRare, saveButton, tracker } from '../helpers/console-stories.ts';
 import { eventually } from '../helpers/eventually.ts';
 
@@ -182,6 +182,7 @@ test.serial('what follows a save covers nothing of the page, and its words do no
       t.is((await waiting.textContent())!.trim(), `${name} is applying it`);
       const [box, main] = [(await waiting.boundingBox())!, (await page.getByRole('main').boundingBox())!];
       t.true(box.x + box.width <= main.x);
+      await screenshot(page, `saved-${width}`);
       t.deepEqual([...(await layoutFaults(page)), ...(await accessibilityFaults(page))], []);
     }
     await page.getByLabel('Name', { exact: true }).fill(`Wider ${width}`);
@@ -230,6 +231,7 @@ test.serial('leaving a form with changes asks first', async (t) => {
   ]) {
     await page.getByRole('link', { name: 'All sites' }).click();
     await question.waitFor();
+    await screenshot(page, 'leave-question');
     t.deepEqual([...(await layoutFaults(page)), ...(await accessibilityFaults(page))], []);
     await no();
     await question.waitFor({ state: 'detached' });

@@ -240,7 +240,7 @@ const DOSSIER_WORDS = {
     none: 'No active bans.',
   },
   'zh-CN': {
-    search: '查看 203.0.113.77 的全部信息',
+    search: '查看 203.0.113.77',
     banned: '203.0.113.77/32 已全局封禁',
     nothing: '没有适用的封禁、名单或质询。',
     lift: '解除对 203.0.113.77/32 的封禁',
