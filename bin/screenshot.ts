@@ -2,9 +2,9 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { chromium, type Page } from 'playwright-core';
+import { chromium } from 'playwright-core';
 import { browserOptions } from './lib/browser.ts';
-import { readDemoFacts } from './lib/demo-state.ts';
+import { type DemoFacts, readDemoFacts } from './lib/demo-state.ts';
 import { Refusal, report, say } from './lib/progress.ts';
 import { root } from './lib/root.ts';
 
@@ -19,12 +19,24 @@ Signs in to the running demo with Chromium and writes a picture of one page of t
 const MOST_BYTES = 120 * 1024;
 const VIEWPORT = { width: 1200, height: 750 };
 
-async function signedIn(page: Page, url: string, operator: { email: string; password: string }): Promise<void> {
-  const response = await page.request.post(`${url}/api/auth/sign-in/email`, {
-    data: operator,
-    headers: { origin: url },
-  });
-  if (!response.ok()) throw new Refusal(`the console refuses the demo's operator: ${await response.text()}`);
+/** Writes the page at `path` as the operator of the demo sees it. */
+async function takePicture({ consoleUrl, operator }: DemoFacts, path: string, file: string): Promise<void> {
+  const browser = await chromium.launch(browserOptions(['chromium-headless-shell', 'chromium']));
+  try {
+    const page = await browser.newPage({ viewport: VIEWPORT, colorScheme: 'light', locale: 'en-US' });
+    const response = await page.request.post(`${consoleUrl}/api/auth/sign-in/email`, {
+      data: { email: operator.email, password: operator.password },
+      headers: { origin: consoleUrl },
+    });
+    if (!response.ok()) throw new Refusal(`the console refuses the demo's operator: ${await response.text()}`);
+    await page.goto(`${consoleUrl}${path}`);
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    // Live updates keep a connection open, so the network is never idle: wait until no part of the page is loading.
+    await page.locator('[aria-busy="true"]').first().waitFor({ state: 'detached' });
+    await page.screenshot({ path: file, animations: 'disabled' });
+  } finally {
+    await browser.close();
+  }
 }
 
 try {
@@ -39,17 +51,8 @@ try {
   if (values.help) {
     say(HELP);
   } else {
-    const { consoleUrl, operator } = readDemoFacts(resolve(root, values.data));
-    const browser = await chromium.launch(browserOptions(['chromium-headless-shell', 'chromium']));
-    const page = await browser.newPage({ viewport: VIEWPORT, colorScheme: 'light', locale: 'en-US' });
-    await signedIn(page, consoleUrl, { email: operator.email, password: operator.password });
-    await page.goto(`${consoleUrl}${values.path}`);
-    await page.getByRole('heading', { level: 1 }).waitFor();
-    // Live updates keep a connection open, so the network is never idle: wait until nothing is loading any more.
-    await page.waitForFunction('document.querySelector(\'[aria-busy="true"]\') === null');
     const file = resolve(root, values.out);
-    await page.screenshot({ path: file, animations: 'disabled' });
-    await browser.close();
+    await takePicture(readDemoFacts(resolve(root, values.data)), values.path, file);
     const { size } = statSync(file);
     say(`${values.out}: ${Math.round(size / 1024)} KiB`);
     if (size > MOST_BYTES) throw new Refusal(`it is larger than ${MOST_BYTES / 1024} KiB: choose a quieter page`);

@@ -33,3 +33,13 @@ test('every npm script that a document names exists', (t) => {
     for (const [, name] of read(file).matchAll(/npm run (?:-s )?([a-z:]+)\b(?! --workspace)/g))
       t.true(name! in scripts, `${file}: ${name}`);
 });
+
+test('every benchmark and program of bin/ that a document names exists', (t) => {
+  for (const file of DOCUMENTS) {
+    const text = read(file);
+    for (const [, name] of text.matchAll(/npm run (?:-s )?bench -- ([a-z-]+)/g))
+      t.true(name === 'attack' || existsSync(join(root, 'bench', `${name}.bench.ts`)), `${file}: bench ${name}`);
+    for (const [path] of text.matchAll(/(?<![\w/.])bin\/[a-z-]+[.]m?[jt]s\b/g))
+      t.true(existsSync(join(root, path)), `${file}: ${path}`);
+  }
+});

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { consoleRoot, messages } from '../../../../../helpers/console-sources.ts';
+import { read } from '../../../../../helpers/documents.ts';
 
 interface Entry {
   term: string;
@@ -40,6 +41,16 @@ const word = (text: string) => new RegExp(`(?<![a-z])${text}(?:s|es)?(?![a-z])`,
 test('the glossary has its rows', (t) => {
   t.true(entries.length > 10);
   for (const { term, chinese } of entries) t.true(chinese.length > 0, term);
+});
+
+test('the glossary of the documentation has the same words', (t) => {
+  const rows = read('docs/concepts.md')
+    .split('\n## Glossary\n')[1]!
+    .matchAll(/^\| ([^|]+) \| [^|]+ \| ([^|]+) \|$/gm);
+  const told = new Map([...rows].map(([, term = '', chinese = '']) => [term.toLowerCase(), chinese]));
+  const both = entries.filter(({ term }) => told.has(term.toLowerCase()));
+  t.true(both.length > 8);
+  for (const { term, chinese } of both) t.true(chinese.includes(told.get(term.toLowerCase())!), term);
 });
 
 for (const { term, chinese, never } of entries) {
