@@ -226,8 +226,8 @@ test.serial('a cluster’s settings are saved and followed to its nodes; its rev
 
   // What a revision changed, field by field, and back to it.
   await hostsChanged.getByRole('button', { name: 'Show the changes of revision' }).click();
-  await dialog(page).getByText('scan.threshold').waitFor();
-  t.regex((await dialog(page).locator('.object-change').textContent()) ?? '', /scan.thresholdfrom 100to 250/);
+  await dialog(page).getByText('Scans › Threshold').waitFor();
+  t.regex((await dialog(page).locator('.object-change').textContent()) ?? '', /Scans › Thresholdfrom 100to 250/);
   await dialog(page).getByRole('button', { name: 'Roll back to this revision' }).click();
   await dialog(page).getByText('One configuration entry differs.').waitFor();
   await dialog(page).getByText('Restores the settings of one object').waitFor();
