@@ -70,7 +70,7 @@ var order = []row{
 	{"rules", forLocal, rules.Stage, policyFails},
 	{"https", notForLocal, handshake.ForceHTTPS, policyFails},
 	{"cc-client", notForLocal, cc.Clients, failure{}},
-	{"held", forLocal, held, failure{}},
+	{"held", forLocal, deferred, failure{}},
 	{"challenge", notForLocal, challenge.Stage, challengeFails},
 	{"limits", forLocal, origin.Limits, failure{}},
 	{"waf", notForLocal, waf.Stage, wafFails},
@@ -102,5 +102,5 @@ var finishOrder = []func(*core.Core) exchange.FinishStage{
 	count.Finish,
 }
 
-// held is the stage that gives the answer that an earlier stage kept back.
-func held(*core.Core) exchange.Stage { return (*exchange.Exchange).Held }
+// deferred is the stage that returns the response that an earlier stage deferred. Metrics name the stage `held`.
+func deferred(*core.Core) exchange.Stage { return (*exchange.Exchange).Deferred }

@@ -39,16 +39,16 @@ type Exchange struct {
 	Begun time.Time
 
 	// Pays for the bytes where there is no meter; nil while nobody does.
-	account *Account
-	ctx     context.Context
-	writer  http.ResponseWriter
-	answer  Answer
-	sink    clientSink
-	held    Stage
-	page    []byte
-	facts   []fact
-	known   []int
-	marks   []Count
+	account  *Account
+	ctx      context.Context
+	writer   http.ResponseWriter
+	answer   Answer
+	sink     clientSink
+	deferred Stage
+	page     []byte
+	facts    []fact
+	known    []int
+	marks    []Count
 }
 
 // Inbound is the request as the client sent it, read once.
@@ -160,22 +160,22 @@ func (x *Exchange) Page() []byte { return x.page[:0] }
 // SetBytes makes what was appended to Page the body of an answer. The room is another exchange's after Reset.
 func (x *Exchange) SetBytes(a *Answer, page []byte) { x.page, a.Bytes = page, page }
 
-// Hold keeps an answer back until later stages have seen the exchange. The first one held is the one that is given.
-func (x *Exchange) Hold(make Stage) {
-	if x.held == nil {
-		x.held = make
+// Defer keeps a response until later stages have seen the exchange. The first deferred response wins.
+func (x *Exchange) Defer(make Stage) {
+	if x.deferred == nil {
+		x.deferred = make
 	}
 }
 
-// Holds reports whether an answer is kept back.
-func (x *Exchange) Holds() bool { return x.held != nil }
+// HasDeferred reports whether a response is deferred.
+func (x *Exchange) HasDeferred() bool { return x.deferred != nil }
 
-// Held returns the answer that was kept back, nil when there is none.
-func (x *Exchange) Held() *Answer {
-	if x.held == nil {
+// Deferred returns the deferred response, nil when there is none.
+func (x *Exchange) Deferred() *Answer {
+	if x.deferred == nil {
 		return nil
 	}
-	return x.held(x)
+	return x.deferred(x)
 }
 
 // Leave takes the exchange out of what bans look at: its own answer is not ended by the ban that it says.

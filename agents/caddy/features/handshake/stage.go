@@ -24,12 +24,12 @@ func SameName(*core.Core) exchange.Stage {
 
 // ForceHTTPS is the stage that sends plain requests to HTTPS where the site says so, and rules do not say otherwise: a rule
 // that asks for it does so for excluded names as well. Names that wait for a certificate are served as they are, whoever
-// asks; others that cannot be reached over HTTPS are refused where a rule asks. It comes after all rules, and what those hold
-// back already stands. A request that shows no certificate where one is required goes no further either. Questions of
+// asks; others that cannot be reached over HTTPS are refused where a rule asks. It comes after all rules, and what those
+// defer already stands. A request that shows no certificate where one is required goes no further either. Questions of
 // certificate authorities are spared.
 func ForceHTTPS(*core.Core) exchange.Stage {
 	return func(x *exchange.Exchange) *exchange.Answer {
-		if x.In.TLS != nil || x.Holds() {
+		if x.In.TLS != nil || x.HasDeferred() {
 			return nil
 		}
 		s, override := siteHTTPS.Of(x.Plan), x.Overrides.ForceHTTPS
@@ -45,12 +45,12 @@ func ForceHTTPS(*core.Core) exchange.Stage {
 		switch {
 		case waits || !override.Or(set):
 			if s != nil && s.client != nil && s.client.required {
-				x.Hold(requireCertificate)
+				x.Defer(requireCertificate)
 			}
 		case reached:
-			x.Hold(giveRedirect)
+			x.Defer(giveRedirect)
 		default:
-			x.Hold(denyPlain)
+			x.Defer(denyPlain)
 		}
 		return nil
 	}

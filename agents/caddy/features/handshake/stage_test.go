@@ -104,7 +104,7 @@ func TestForcingHTTPS(t *testing.T) {
 		if a := ForceHTTPS(n.core)(x); a != nil {
 			t.Errorf("%s: it is not held", c.host)
 		}
-		if got := told(x.Held()); got != c.want {
+		if got := told(x.Deferred()); got != c.want {
 			t.Errorf("%s%s with %d: %s, not %s", c.host, c.target, c.rule, got, c.want)
 		}
 	}
@@ -116,16 +116,16 @@ func TestForcingHTTPS(t *testing.T) {
 			x := n.asked(host, "/", nil)
 			x.Overrides.ForceHTTPS = exchange.On
 			change(x)
-			if ForceHTTPS(n.core)(x); x.Holds() {
-				t.Errorf("%s of %s: %s", name, host, told(x.Held()))
+			if ForceHTTPS(n.core)(x); x.HasDeferred() {
+				t.Errorf("%s of %s: %s", name, host, told(x.Deferred()))
 			}
 		}
 	}
 	// What rules hold back stands.
 	x := n.asked("set.test", "/", nil)
-	x.Hold(func(x *exchange.Exchange) *exchange.Answer { return x.Respond(451) })
-	if ForceHTTPS(n.core)(x); told(x.Held()) != "451 " {
-		t.Error(told(x.Held()))
+	x.Defer(func(x *exchange.Exchange) *exchange.Answer { return x.Respond(451) })
+	if ForceHTTPS(n.core)(x); told(x.Deferred()) != "451 " {
+		t.Error(told(x.Deferred()))
 	}
 }
 

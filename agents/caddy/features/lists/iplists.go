@@ -133,8 +133,8 @@ func (l *ipList) hasHeader() bool {
 	return l.kind != configv1.IpListKind_IP_LIST_KIND_UNSPECIFIED
 }
 
-// held is how many entries arrived.
-func (l *ipList) held() (n int) {
+// size is how many entries arrived.
+func (l *ipList) size() (n int) {
 	for _, c := range l.chunks {
 		n += c.count
 	}
@@ -147,7 +147,7 @@ func settleLists(e *core.Edit) {
 	for id := range all.touched {
 		l := all.lists[id]
 		gone := !l.hasHeader() && (!e.Whole() || len(l.chunks) == 0)
-		complete := l.hasHeader() && l.held() == l.count
+		complete := l.hasHeader() && l.size() == l.count
 		switch {
 		case gone:
 			setVersion(e, id, nil)

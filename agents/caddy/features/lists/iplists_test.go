@@ -120,7 +120,7 @@ func blocks(tables *exchange.Tables, address string) bool {
 	x := exchangetest.New(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
 	x.Tables, x.In.Client = tables, mustAddr(address)
 	Stage(nil)(x)
-	return x.Held() != nil
+	return x.Deferred() != nil
 }
 
 // An address that is merely claimed is spared by no list, and denied by one all the same.
@@ -134,7 +134,7 @@ func TestClaimedAddress(t *testing.T) {
 		x := exchangetest.New(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
 		x.Tables, x.In.Client, x.In.Claimed = c.Tables(), mustAddr("192.0.2.1"), claimed
 		Stage(c)(x)
-		if listed, _ := exchange.AllowListed.Known(x); listed == claimed || (x.Held() != nil) != claimed {
+		if listed, _ := exchange.AllowListed.Known(x); listed == claimed || (x.Deferred() != nil) != claimed {
 			t.Errorf("claimed %v: listed %v", claimed, listed)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"edge.svc/caddy/pages"
 )
 
-// Stage finds the client on the address lists. A denial is held back: later stages may still count the request.
+// Stage finds the client on the address lists. A denial is deferred: later stages may still count the request.
 func Stage(*core.Core) exchange.Stage {
 	return func(x *exchange.Exchange) *exchange.Answer {
 		if !x.In.Claimed && Allowed(x.Tables, x.In.Client) {
@@ -16,7 +16,7 @@ func Stage(*core.Core) exchange.Stage {
 			return nil
 		}
 		if onBlockList(x.Tables, x.In.Client) {
-			x.Hold(deny)
+			x.Defer(deny)
 		}
 		return nil
 	}

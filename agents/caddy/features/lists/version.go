@@ -102,7 +102,7 @@ func setIncomplete(e *core.Edit, id string, l *ipList, incomplete bool) {
 		return
 	}
 	if all := ownVersions(e); incomplete {
-		all.incomplete[id] = [2]int{l.held(), l.count}
+		all.incomplete[id] = [2]int{l.size(), l.count}
 	} else {
 		delete(all.incomplete, id)
 	}

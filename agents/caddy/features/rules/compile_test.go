@@ -187,7 +187,7 @@ func FuzzSiteRules(f *testing.F) {
 		q := s.rules.begin(x, nil)
 		q.decide(nil, own, sources{})
 		s.rules.end(q)
-		a := x.Held()
+		a := x.Deferred()
 		if a == nil {
 			a = x.RespondFrom(2, 200)
 		}

@@ -82,8 +82,8 @@ func TestWhatAllowDoesNotSpare(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	x, _ := s.asked("GET", "/")
-	x.Hold(func(x *exchange.Exchange) *exchange.Answer { return x.Respond(403) })
-	if s.stage(x); x.Held().Status != 403 {
+	x.Defer(func(x *exchange.Exchange) *exchange.Answer { return x.Respond(403) })
+	if s.stage(x); x.Deferred().Status != 403 {
 		t.Error("rules took the place of an answer that was held")
 	}
 	if allowed, _ := exchange.RuleAllowed.Known(x); allowed {

@@ -245,7 +245,7 @@ func (c *run) become(t *testing.T, lists fakeLists) map[string]any {
 	if len(limits.asked) > 0 {
 		got["limits"] = float64(len(limits.asked[0]))
 	}
-	a := x.Held()
+	a := x.Deferred()
 	demand, demanded := exchange.RuleDemand.Known(x)
 	challenged := demanded && s.rules.passes.PassLevel(x) < demand.Level
 	set("challenge", demand.Level.String(), challenged)

@@ -84,7 +84,7 @@ func (s *rulesOf) ask(t testing.TB, method, target string, change ...func(*http.
 	if a := s.stage(x); a != nil {
 		t.Fatal("an answer was not held back")
 	}
-	return x, x.Held()
+	return x, x.Deferred()
 }
 
 // answered has an answer of a site or the edge pass the rules.

@@ -9,14 +9,14 @@ import (
 // Of returns the rules of a core.
 func Of(c *core.Core) *Rules { return component.Of(c) }
 
-// Stage is the stage of all phases before an origin is asked. Answers are held back: a client over its rate has to be
+// Stage is the stage of all phases before an origin is asked. Its responses are deferred: a client over its rate has to be
 // counted first. What another stage refuses already meets no rules. The node's own requests meet no rule that denies,
 // and are counted nowhere.
 func Stage(c *core.Core) exchange.Stage {
 	rules := Of(c)
 	return func(x *exchange.Exchange) *exchange.Answer {
 		platform, own, redirects := platformRules.Of(x.Tables), siteRules.Of(x.Plan), bulkRedirects.Of(x.Tables).of(x.Plan.SiteID)
-		if platform == nil && own == nil && redirects.Len() == 0 || x.Holds() {
+		if platform == nil && own == nil && redirects.Len() == 0 || x.HasDeferred() {
 			return nil
 		}
 		q := rules.begin(x, nil)
@@ -55,7 +55,7 @@ func (q *request) decide(platform, own *program, redirects sources) {
 	}
 }
 
-// outcome is the answer that rules hold back.
+// outcome is the response that rules defer.
 type outcome struct {
 	status   int
 	code     string
@@ -67,10 +67,10 @@ type outcome struct {
 
 var outcomes = exchange.NewFact[outcome]()
 
-// end holds an answer back.
+// end defers a response.
 func (q *request) end(o outcome) {
 	*outcomes.Of(q.x) = o
-	q.x.Hold(giveOutcome)
+	q.x.Defer(giveOutcome)
 }
 
 func giveOutcome(x *exchange.Exchange) *exchange.Answer {

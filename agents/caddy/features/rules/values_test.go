@@ -235,7 +235,7 @@ func TestRulesThatDoNotMatchAllocateNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { s.stage(x) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if x.Holds() {
+	if x.HasDeferred() {
 		t.Error("a rule matched")
 	}
 }
