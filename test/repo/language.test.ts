@@ -26,12 +26,8 @@ function wrong(spoken: readonly Spoken[]): string[] {
   );
 }
 
-/** For people who change the edge; not yet rewritten. */
-const LATER = new Set(['agents/caddy/README.md']);
-const PAGES = DOCUMENTS.filter((file) => !LATER.has(file));
-
 test('documents use the words of the product', (t) => {
-  t.deepEqual(wrong(documentTexts(PAGES)), []);
+  t.deepEqual(wrong(documentTexts(DOCUMENTS)), []);
 });
 
 test('the contract uses the words of the product', (t) => {
@@ -43,7 +39,7 @@ test('both languages of the Web UI use the words of the product', (t) => {
 });
 
 test('no sentence of a document is too long to be read once', (t) => {
-  const long = PAGES.flatMap((file) =>
+  const long = DOCUMENTS.flatMap((file) =>
     sentencesOf(read(file))
       .filter(({ words }) => words > MAX_WORDS)
       .map(({ line, words, text }) => `${file}:${line}: ${words} words, ${MAX_WORDS} at most; split it: “${text}”`),
@@ -52,7 +48,7 @@ test('no sentence of a document is too long to be read once', (t) => {
 });
 
 test('nine of ten sentences of a document are short', (t) => {
-  const pages = PAGES.map((file) => ({ file, sentences: sentencesOf(read(file)) }))
+  const pages = DOCUMENTS.map((file) => ({ file, sentences: sentencesOf(read(file)) }))
     .filter(({ sentences }) => ninetieth(sentences) > NINETIETH_WORDS)
     .map(({ file, sentences }) => {
       const longest = sentences.toSorted((a, b) => b.words - a.words).slice(0, 3);
@@ -63,7 +59,7 @@ test('nine of ten sentences of a document are short', (t) => {
 });
 
 test('CC is expanded where a document first uses it', (t) => {
-  const unexplained = PAGES.flatMap((file) => {
+  const unexplained = DOCUMENTS.flatMap((file) => {
     const first = sentencesOf(read(file)).find(({ plain }) => EXPANDED.term.test(plain));
     const right = !first || first.plain.includes(EXPANDED.whole);
     return right ? [] : [`${file}:${first.line}: “${first.text}”: say “${EXPANDED.whole}” here`];
