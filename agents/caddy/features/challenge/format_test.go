@@ -70,8 +70,8 @@ func TestVectors(t *testing.T) {
 		t.Errorf("captcha %s", got)
 	}
 
-	if level, issued, ok := checkPass(keys, &b, vectorPass, vectorTime); !ok || level != JS || issued != vectorTime {
-		t.Errorf("pass: %v %v %v", level, issued, ok)
+	if held, ok := checkPass(keys, &b, vectorPass, vectorTime); !ok || held.level != JS || held.issued != vectorTime {
+		t.Errorf("pass: %v %v %v", held.level, held.issued, ok)
 	}
 	js, key := checkToken(keys, &b, vectorJS, vectorTime)
 	if key == nil || !js.solves(key, vectorJS, vectorSum) || js.solves(key, vectorJS, strings.ToUpper(vectorSum)) {

@@ -39,25 +39,30 @@ func appendPass(dst []byte, key *signer, b *binding, level Level, issued, expire
 	return encoding.AppendEncode(append(dst, '.'), sum[:])
 }
 
-// checkPass returns the level of a pass and when it was issued; ok is false for one that is forged, altered, over, or of
-// another site, network or browser.
-func checkPass(keys *keySet, b *binding, value string, now int64) (level Level, issued int64, ok bool) {
+// heldPass is a good pass of a client, Normal where it has none.
+type heldPass struct {
+	level           Level
+	issued, expires int64
+}
+
+// checkPass reads a pass; ok is false for one that is forged, altered, expired, or of another site, network or browser.
+func checkPass(keys *keySet, b *binding, value string, now int64) (pass heldPass, ok bool) {
 	if len(value) > maxPassBytes || !strings.HasPrefix(value, passVersion) {
-		return Normal, 0, false
+		return heldPass{}, false
 	}
 	dot := strings.LastIndexByte(value, '.')
 	id, encoded, found := strings.Cut(value[len(passVersion):max(dot, len(passVersion))], ".")
 	if !found {
-		return Normal, 0, false
+		return heldPass{}, false
 	}
 	key := keys.find(id)
 	if key == nil {
-		return Normal, 0, false
+		return heldPass{}, false
 	}
 	var decoded [maxPassBytes]byte
 	n, err := encoding.Decode(decoded[:], bytesOf(encoded))
 	if err != nil {
-		return Normal, 0, false
+		return heldPass{}, false
 	}
 	f := fields{rest: decoded[:n]}
 	mine := f.is(b.site)
@@ -66,19 +71,19 @@ func checkPass(keys *keySet, b *binding, value string, now int64) (level Level, 
 	mine = string(f.next()) == string(b.agent[:]) && mine
 	issued, expires := f.number(), f.number()
 	if !mine || !f.end() || l < int64(Cookie302) || l > int64(Captcha) {
-		return Normal, 0, false
+		return heldPass{}, false
 	}
 	if expires <= now || expires-issued > maxPassSeconds || issued > now+maxAheadSeconds {
-		return Normal, 0, false
+		return heldPass{}, false
 	}
 	if !key.verify("", value[:dot], value[dot+1:]) {
-		return Normal, 0, false
+		return heldPass{}, false
 	}
-	return Level(l), issued, true
+	return heldPass{Level(l), issued, expires}, true
 }
 
-// bestPass returns the highest level among the passes in the Cookie headers of a request.
-func bestPass(keys *keySet, b *binding, headers []string, now int64) (level Level, issued int64) {
+// bestPass returns the pass of the highest level in the Cookie headers of a request, of equal ones the one that lives longest.
+func bestPass(keys *keySet, b *binding, headers []string, now int64) (best heldPass) {
 	left := maxPassCookies
 	for _, header := range headers {
 		for header != "" && left > 0 {
@@ -89,18 +94,13 @@ func bestPass(keys *keySet, b *binding, headers []string, now int64) (level Leve
 				continue
 			}
 			left--
-			if l, at, ok := checkPass(keys, b, value, now); ok && l > level {
-				level, issued = l, at
+			pass, ok := checkPass(keys, b, value, now)
+			if ok && (pass.level > best.level || pass.level == best.level && pass.expires > best.expires) {
+				best = pass
 			}
 		}
 	}
-	return level, issued
-}
-
-// heldPass is the best pass of a request.
-type heldPass struct {
-	level  Level
-	issued int64
+	return best
 }
 
 var heldPasses = exchange.NewFact[heldPass]()
@@ -111,7 +111,7 @@ func passOf(x *exchange.Exchange, keys *keySet, b *binding, now int64) heldPass 
 		return known
 	}
 	pass := heldPasses.Of(x)
-	pass.level, pass.issued = bestPass(keys, b, x.In.Header["Cookie"], now)
+	*pass = bestPass(keys, b, x.In.Header["Cookie"], now)
 	return *pass
 }
 

@@ -53,7 +53,7 @@ func TestOnlyAWholePassOfThisVisitorIsGood(t *testing.T) {
 		"of level 0":                 pass(keys, Normal, vectorTime, vectorTime+1800),
 		"of level 5":                 pass(keys, Captcha+1, vectorTime, vectorTime+1800),
 	} {
-		if level, _, ok := checkPass(keys, &b, value, now); ok || level != Normal {
+		if held, ok := checkPass(keys, &b, value, now); ok || held != (heldPass{}) {
 			t.Errorf("%s is good: %q", name, value)
 		}
 	}
@@ -64,12 +64,12 @@ func TestOnlyAWholePassOfThisVisitorIsGood(t *testing.T) {
 		"no browser": bind("site-1", vectorClient, ""),
 		"no address": binding{site: "site-1", agent: b.agent},
 	} {
-		if _, _, ok := checkPass(keys, &stranger, vectorPass, now); ok {
+		if _, ok := checkPass(keys, &stranger, vectorPass, now); ok {
 			t.Errorf("a pass of another %s is good", name)
 		}
 	}
 	neighbour := bind("site-1", mustAddr("::ffff:192.0.2.250"), vectorAgent)
-	if _, _, ok := checkPass(keys, &neighbour, vectorPass, now); !ok {
+	if _, ok := checkPass(keys, &neighbour, vectorPass, now); !ok {
 		t.Error("a pass is not good in its network, however the address is written")
 	}
 }
@@ -80,7 +80,7 @@ func TestPassesUnderClockSkew(t *testing.T) {
 	b := bind("site-1", vectorClient, vectorAgent)
 	value := pass(keys, JS, vectorTime, vectorTime+300)
 	for _, skew := range []int64{-120, 0, 120} {
-		if _, _, ok := checkPass(keys, &b, value, vectorTime+skew); !ok {
+		if _, ok := checkPass(keys, &b, value, vectorTime+skew); !ok {
 			t.Errorf("refused at %d s", skew)
 		}
 	}
@@ -200,7 +200,7 @@ func BenchmarkPassCheck(b *testing.B) {
 	used := processorTime()
 	for b.Loop() {
 		bound := bind(site, vectorClient, agent)
-		if level, _ := bestPass(keys, &bound, cookies, vectorTime+100); level != Pow {
+		if bestPass(keys, &bound, cookies, vectorTime+100).level != Pow {
 			b.Fatal("refused")
 		}
 	}
@@ -223,7 +223,7 @@ func FuzzPass(f *testing.F) {
 	b := bind("site-1", vectorClient, vectorAgent)
 	f.Fuzz(func(t *testing.T, value, header string) {
 		// What is signed has one spelling only.
-		if _, _, ok := checkPass(keys, &b, value, vectorTime); ok && value != vectorPass {
+		if _, ok := checkPass(keys, &b, value, vectorTime); ok && value != vectorPass {
 			t.Errorf("%q is good", value)
 		}
 		bestPass(keys, &b, []string{header, value}, vectorTime)

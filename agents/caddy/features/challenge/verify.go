@@ -69,9 +69,13 @@ func (c *Challenges) Verify(x *exchange.Exchange, v *Visit) *exchange.Answer {
 	}
 	c.passed(x, t.level)
 	c.verified.add(c.verified.key(&b, v.Client, ""), now)
-	held, _ := bestPass(keys, &b, x.In.Header["Cookie"], now)
+	level, life := t.level, v.PassTTL
+	if held := bestPass(keys, &b, x.In.Header["Cookie"], now); held.level > level {
+		// A lower answer must not prolong what a dearer one earned.
+		level, life = held.level, time.Duration(held.expires-now)*time.Second
+	}
 	a := goBack(x, form.back)
-	a.Header["Set-Cookie"] = []string{passHeader(keys.current, &b, max(t.level, held), now, v.PassTTL, v.Secure)}
+	a.Header["Set-Cookie"] = []string{passHeader(keys.current, &b, level, now, life, v.Secure)}
 	return a
 }
 

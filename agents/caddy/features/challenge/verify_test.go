@@ -243,6 +243,55 @@ func TestAnswerAtAnotherNodeOfTheCluster(t *testing.T) {
 	}
 }
 
+// A pass of a higher level is worth what was solved for it, and no lower answer makes it live longer.
+func TestAHigherPassKeepsItsExpiry(t *testing.T) {
+	const life, later = 30 * time.Minute, 20 * time.Minute
+	for _, held := range []Level{Cookie302, JS, Pow, Captcha} {
+		for name, demand := range demands {
+			n := newNode(t)
+			n.headers.Set("Cookie", passCookie+"="+pass(n.keys.Load(), held, vectorTime, vectorTime+int64(life/time.Second)))
+			cookie := n.headers.Get("Cookie")
+			n.clock = n.clock.Add(later)
+			n.headers.Del("Cookie")
+			token := n.challenge(demand)
+			n.headers.Set("Cookie", cookie)
+			w := n.post(url.Values{"t": {token}, "a": {n.solve(token)}})
+			if !n.keep(w) {
+				t.Fatalf("%s: %d", name, w.Code)
+			}
+			best, left := max(held, demand.Level), life
+			if held > demand.Level {
+				left = life - later
+			}
+			if got := w.Result().Cookies()[0].MaxAge; got != int(left/time.Second) {
+				t.Errorf("%v held, %s solved: the cookie lives %d s", held, name, got)
+			}
+			n.clock = n.clock.Add(left - time.Second)
+			if !n.passes(best) {
+				t.Errorf("%v held, %s solved: the pass ends early", held, name)
+			}
+			if n.clock = n.clock.Add(time.Second); n.passes(Cookie302) {
+				t.Errorf("%v held, %s solved: the pass lives longer", held, name)
+			}
+		}
+	}
+}
+
+// Of several passes of a level, the one that lives longest counts.
+func TestTheLongestOfEqualPassesIsKept(t *testing.T) {
+	n := newNode(t)
+	keys := n.keys.Load()
+	short, long := pass(keys, Captcha, vectorTime, vectorTime+60), pass(keys, Captcha, vectorTime, vectorTime+600)
+	for _, cookies := range []string{passCookie + "=" + short + "; " + passCookie + "=" + long, passCookie + "=" + long + "; " + passCookie + "=" + short} {
+		n.headers.Del("Cookie")
+		token := n.challenge(Demand{Level: JS})
+		n.headers.Set("Cookie", cookies)
+		if got := n.post(url.Values{"t": {token}, "a": {n.solve(token)}}).Result().Cookies()[0].MaxAge; got != 600 {
+			t.Errorf("%d s", got)
+		}
+	}
+}
+
 func TestFormsThatAreTooLarge(t *testing.T) {
 	n := newNode(t)
 	token := n.challenge(Demand{Level: JS})
