@@ -54,7 +54,7 @@ func TestChallengesAtTheRealEdge(t *testing.T) {
 	e.setKeys()
 
 	response := noRedirect("GET", "b.test", "//x/y?z", "")
-	if response.StatusCode != 302 || response.Header.Get("Location") != "/.//x/y?z" || response.Header.Get("X-Svc-Challenge") != "cookie302" || len(response.Cookies()) != 1 {
+	if response.StatusCode != 302 || response.Header.Get("Location") != "/.//x/y?z" || response.Header.Get("X-Svc-Challenge") != "cookie302" || len(response.Cookies()) != 2 {
 		t.Fatalf("%d %v", response.StatusCode, response.Header)
 	}
 	if _, body := e.expect("GET", "b.test", "/x", 200, "", "Cookie", response.Cookies()[0].String()); !strings.Contains(body, "Target: /x\n") {
@@ -80,7 +80,7 @@ func TestChallengesAtTheRealEdge(t *testing.T) {
 	form := url.Values{"t": {token}, "a": {hex.EncodeToString(sum[:])}, "r": {"/x?y"}}.Encode()
 	// The test's client has the User-Agent of Go everywhere.
 	verified := noRedirect("POST", "a.test", "/.svc/challenge/verify", form, "Content-Type", "application/x-www-form-urlencoded")
-	if verified.StatusCode != 303 || verified.Header.Get("Location") != "/x?y" || len(verified.Cookies()) != 1 {
+	if verified.StatusCode != 303 || verified.Header.Get("Location") != "/x?y" || len(verified.Cookies()) != 2 {
 		t.Fatalf("%d %v", verified.StatusCode, verified.Header)
 	}
 	e.expect("GET", "a.test", "/x?y", 200, "", "Cookie", verified.Cookies()[0].String())

@@ -234,7 +234,7 @@ func TestWayThroughAChallenge(t *testing.T) {
 	r := httptest.NewRequest("POST", "/.svc/challenge/verify", strings.NewReader(form))
 	r.Host, r.RemoteAddr = "a.com", "192.0.2.1:1234"
 	w, _ = h.send(r)
-	if w.Code != http.StatusSeeOther || len(w.Result().Cookies()) != 1 {
+	if w.Code != http.StatusSeeOther || len(w.Result().Cookies()) != 2 {
 		t.Fatalf("%d %v", w.Code, w.Header())
 	}
 	cookie := w.Result().Cookies()[0]

@@ -167,7 +167,7 @@ func (c *Challenges) cookieKept(x *exchange.Exchange, v *Visit, b *binding, now 
 func (c *Challenges) redirect(x *exchange.Exchange, v *Visit, keys *keySet, b *binding, now int64) *exchange.Answer {
 	target := x.In.Target.Raw
 	// The page for those who lose cookies carries a pass as well: it may be others behind the same address that do.
-	pass := []string{passHeader(keys.current, b, Cookie302, now, v.PassTTL, v.Secure)}
+	pass := passHeaders(keys.current, b, Cookie302, now, v.PassTTL, v.Secure)
 	if c.redirects.add(c.redirects.key(b, netip.Addr{}, target), now) > maxRedirects {
 		a := c.respond(x, http.StatusForbidden, typeCookie, &filling{back: selfLocation(target), requestID: v.RequestID})
 		a.Header["Set-Cookie"] = pass

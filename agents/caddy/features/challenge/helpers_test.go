@@ -87,13 +87,18 @@ func (n *node) post(form url.Values) *httptest.ResponseRecorder {
 	return w
 }
 
-// keep takes the cookie of an answer, as a browser does; it reports whether there was one.
+// keep takes the cookies of an answer, as a browser does; it reports whether there were any.
 func (n *node) keep(w *httptest.ResponseRecorder) bool {
-	for _, cookie := range w.Result().Cookies() {
-		n.headers["Cookie"] = []string{cookie.Name + "=" + cookie.Value}
-		return true
+	cookies := w.Result().Cookies()
+	if len(cookies) == 0 {
+		return false
 	}
-	return false
+	pairs := make([]string, len(cookies))
+	for i, cookie := range cookies {
+		pairs[i] = cookie.Name + "=" + cookie.Value
+	}
+	n.headers["Cookie"] = []string{strings.Join(pairs, "; ")}
+	return true
 }
 
 var dataToken, fieldToken = regexp.MustCompile(`data-t="([^"]*)"`), regexp.MustCompile(`name="t" value="([^"]*)"`)

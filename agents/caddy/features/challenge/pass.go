@@ -9,10 +9,9 @@ import (
 )
 
 const (
-	passCookie   = "__ew_pass"
 	passVersion  = "v1."
 	maxPassBytes = 1024
-	// A sibling's cookie of the whole domain, or a secure one beside a plain one, may come before ours.
+	// Of each name: a sibling's cookie of the whole domain may come before ours.
 	maxPassCookies = 4
 	// No setting gives a longer life, so no node ever signed one.
 	maxPassSeconds = 86_400
@@ -84,16 +83,28 @@ func checkPass(keys *keySet, b *binding, value string, now int64) (pass heldPass
 
 // bestPass returns the pass of the highest level in the Cookie headers of a request, of equal ones the one that lives longest.
 func bestPass(keys *keySet, b *binding, headers []string, now int64) (best heldPass) {
-	left := maxPassCookies
+	left, leftPlain, last := maxPassCookies, maxPassCookies, ""
 	for _, header := range headers {
-		for header != "" && left > 0 {
+		for header != "" && left+leftPlain > 0 {
 			var pair string
 			pair, header, _ = strings.Cut(header, ";")
 			name, value, found := strings.Cut(strings.Trim(pair, " \t"), "=")
-			if !found || name != passCookie {
+			of := &left
+			switch {
+			case !found || !exchange.IsPassCookie(name):
+				continue
+			case name == exchange.PlainPassCookie:
+				of = &leftPlain
+			}
+			if *of == 0 {
 				continue
 			}
-			left--
+			*of--
+			// Browsers send the same pass under both names over plain HTTP.
+			if value == last {
+				continue
+			}
+			last = value
 			pass, ok := checkPass(keys, b, value, now)
 			if ok && (pass.level > best.level || pass.level == best.level && pass.expires > best.expires) {
 				best = pass
@@ -125,17 +136,19 @@ func (c *Challenges) PassLevel(x *exchange.Exchange) Level {
 	return passOf(x, keys, &b, c.now().Unix()).level
 }
 
-// passHeader makes the value of Set-Cookie that carries a pass.
-func passHeader(key *signer, b *binding, level Level, now int64, life time.Duration, secure bool) string {
+// passHeaders makes the values of Set-Cookie that carry a pass: one, and over plain HTTP a second one under the name that no
+// Secure cookie hides.
+func passHeaders(key *signer, b *binding, level Level, now int64, life time.Duration, secure bool) []string {
 	seconds := min(int64(life/time.Second), maxPassSeconds)
 	var scratch [512]byte
-	out := append(scratch[:0], passCookie+"="...)
+	out := append(scratch[:0], exchange.PassCookie+"="...)
 	out = appendPass(out, key, b, level, now, now+seconds)
 	out = append(out, "; Path=/; Max-Age="...)
 	out = strconv.AppendInt(out, seconds, 10)
 	out = append(out, "; HttpOnly; SameSite=Lax"...)
 	if secure {
-		out = append(out, "; Secure"...)
+		return []string{string(append(out, "; Secure"...))}
 	}
-	return string(out)
+	header := string(out)
+	return []string{header, exchange.PlainPassCookie + header[len(exchange.PassCookie):]}
 }

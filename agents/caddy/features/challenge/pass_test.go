@@ -2,10 +2,16 @@ package challenge
 
 import (
 	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"edge.svc/caddy/exchange"
 )
 
 // pass makes a pass for the visitor of the vectors, changed as wanted.
@@ -89,7 +95,7 @@ func TestPassesUnderClockSkew(t *testing.T) {
 func TestRotationKeepsPasses(t *testing.T) {
 	n := newNode(t)
 	n.setKeys(1, "k1", "k2")
-	n.headers["Cookie"] = []string{passCookie + "=" + pass(n.keys.Load(), Pow, vectorTime, vectorTime+1800)}
+	n.headers["Cookie"] = []string{exchange.PassCookie + "=" + pass(n.keys.Load(), Pow, vectorTime, vectorTime+1800)}
 	for _, c := range []struct {
 		name string
 		ids  []string
@@ -110,7 +116,7 @@ func TestRotationKeepsPasses(t *testing.T) {
 func TestAPassIsGoodUpToItsLevel(t *testing.T) {
 	n := newNode(t)
 	for held := Cookie302; held <= Captcha; held++ {
-		n.headers["Cookie"] = []string{passCookie + "=" + pass(n.keys.Load(), held, vectorTime, vectorTime+1800)}
+		n.headers["Cookie"] = []string{exchange.PassCookie + "=" + pass(n.keys.Load(), held, vectorTime, vectorTime+1800)}
 		for wanted := Cookie302; wanted <= Captcha; wanted++ {
 			if n.passes(wanted) != (held >= wanted) {
 				t.Errorf("level %d where %d is wanted", held, wanted)
@@ -121,9 +127,10 @@ func TestAPassIsGoodUpToItsLevel(t *testing.T) {
 
 func TestPassIsFoundAmongCookies(t *testing.T) {
 	n := newNode(t)
-	good := passCookie + "=" + pass(n.keys.Load(), Pow, vectorTime, vectorTime+1800)
-	lower := passCookie + "=" + pass(n.keys.Load(), JS, vectorTime, vectorTime+1800)
-	bad := passCookie + "=v1.k1.x.y"
+	good := exchange.PassCookie + "=" + pass(n.keys.Load(), Pow, vectorTime, vectorTime+1800)
+	lower := exchange.PassCookie + "=" + pass(n.keys.Load(), JS, vectorTime, vectorTime+1800)
+	plain := "ew_pass_http" + good[len(exchange.PassCookie):]
+	bad := exchange.PassCookie + "=v1.k1.x.y"
 	for _, c := range []struct {
 		name    string
 		headers []string
@@ -138,8 +145,14 @@ func TestPassIsFoundAmongCookies(t *testing.T) {
 		{"before a lower one", []string{good + "; " + lower}, true},
 		{"as the fourth", []string{bad + "; " + bad, bad + ";" + good}, true},
 		{"as the fifth", []string{bad + "; " + bad + "; " + bad, bad + "; " + good}, false},
-		{"under another name", []string{"x" + good, strings.ToUpper(passCookie) + good[len(passCookie):]}, false},
-		{"in quotes", []string{passCookie + `="` + good[len(passCookie)+1:] + `"`}, false},
+		{"under another name", []string{"x" + good, strings.ToUpper(exchange.PassCookie) + good[len(exchange.PassCookie):]}, false},
+		{"in quotes", []string{exchange.PassCookie + `="` + good[len(exchange.PassCookie)+1:] + `"`}, false},
+		{"under the name for plain HTTP", []string{plain}, true},
+		{"for plain HTTP, beside a lower one", []string{lower + "; " + plain}, true},
+		{"beside a lower one for plain HTTP", []string{"ew_pass_http=" + lower[len(exchange.PassCookie)+1:] + "; " + good}, true},
+		{"for plain HTTP, after four of a sibling", []string{strings.Repeat(bad+"; ", 4) + plain}, true},
+		{"after four of a sibling for plain HTTP", []string{strings.Repeat("ew_pass_http=v1.k1.x.y; ", 4) + good}, true},
+		{"for plain HTTP, as the fifth", []string{strings.Repeat("ew_pass_http=v1.k1.x.y; ", 4) + plain}, false},
 		{"nothing", []string{"", ";", "=", "; ;=;"}, false},
 	} {
 		n.headers["Cookie"] = c.headers
@@ -150,18 +163,87 @@ func TestPassIsFoundAmongCookies(t *testing.T) {
 }
 
 func TestAttributesOfThePass(t *testing.T) {
-	n := newNode(t)
-	for _, secure := range []bool{false, true} {
-		n.visit.Secure = secure
-		n.visit.PassTTL = 300 * time.Second
-		w, _ := n.admit("GET", "/", Demand{Level: Cookie302})
-		cookie := w.Result().Cookies()[0]
-		if cookie.Name != "__ew_pass" || cookie.Path != "/" || cookie.MaxAge != 300 || !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode ||
-			cookie.Secure != secure || cookie.Domain != "" {
-			t.Errorf("%v", cookie)
+	for name, pass := range map[string]func(*node) *httptest.ResponseRecorder{
+		"redirect": func(n *node) *httptest.ResponseRecorder {
+			w, _ := n.admit("GET", "/", Demand{Level: Cookie302})
+			return w
+		},
+		"redirects without end": func(n *node) (w *httptest.ResponseRecorder) {
+			for range maxRedirects + 1 {
+				w, _ = n.admit("GET", "/", Demand{Level: Cookie302})
+			}
+			return w
+		},
+		"answer": func(n *node) *httptest.ResponseRecorder {
+			token := n.challenge(Demand{Level: JS})
+			return n.post(url.Values{"t": {token}, "a": {n.solve(token)}})
+		},
+	} {
+		for _, secure := range []bool{false, true} {
+			n := newNode(t)
+			n.visit.Secure, n.visit.PassTTL = secure, 300*time.Second
+			cookies := pass(n).Result().Cookies()
+			names := []string{"__ew_pass"}
+			if !secure {
+				names = append(names, "ew_pass_http")
+			}
+			if len(cookies) != len(names) {
+				t.Fatalf("%s, secure %v: %v", name, secure, cookies)
+			}
+			for i, cookie := range cookies {
+				if cookie.Name != names[i] || cookie.Path != "/" || cookie.MaxAge != 300 || !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode ||
+					cookie.Secure != secure || cookie.Domain != "" || cookie.Value != cookies[0].Value {
+					t.Errorf("%s: %v", name, cookie)
+				}
+				if len(cookie.Value) > maxPassBytes {
+					t.Errorf("%d bytes", len(cookie.Value))
+				}
+			}
 		}
-		if len(cookie.Value) > maxPassBytes {
-			t.Errorf("%d bytes", len(cookie.Value))
+	}
+}
+
+// A browser that holds a pass as a Secure cookie keeps and sends none of that name over plain HTTP (RFC 6265bis §5.7).
+func TestAPassOverHTTPSDoesNotHideTheOneOverHTTP(t *testing.T) {
+	for _, first := range []string{"https", "http"} {
+		for _, demand := range []Demand{{Level: Cookie302}, {Level: JS}, {Level: Captcha, HighPow: true}} {
+			n := newNode(t)
+			jar, err := cookiejar.New(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			visit := func(scheme string) (challenged bool) {
+				site := &url.URL{Scheme: scheme, Host: "site.test", Path: "/"}
+				n.visit.Secure = scheme == "https"
+				n.headers.Del("Cookie")
+				for _, cookie := range jar.Cookies(site) {
+					n.headers["Cookie"] = append(n.headers["Cookie"], cookie.Name+"="+cookie.Value)
+				}
+				w, admitted := n.admit("GET", "/", demand)
+				if admitted {
+					return false
+				}
+				if demand.Level > Cookie302 {
+					token := tokenOf(t, w.Body.String())
+					w = n.post(url.Values{"t": {token}, "a": {n.solve(token)}})
+				}
+				for _, cookie := range w.Result().Cookies() {
+					held := slices.ContainsFunc(jar.Cookies(&url.URL{Scheme: "https", Host: "site.test", Path: "/"}), func(c *http.Cookie) bool { return c.Name == cookie.Name })
+					if scheme == "https" || !held || cookie.Name == "ew_pass_http" {
+						jar.SetCookies(site, []*http.Cookie{cookie})
+					}
+				}
+				return true
+			}
+			if !visit(first) || visit(first) {
+				t.Errorf("level %v over %s alone", demand.Level, first)
+			}
+			for _, scheme := range []string{"http", "https"} {
+				visit(scheme)
+				if visit(scheme) {
+					t.Errorf("level %v: challenged again over %s after %s", demand.Level, scheme, first)
+				}
+			}
 		}
 	}
 }
@@ -195,7 +277,7 @@ func BenchmarkPassCheck(b *testing.B) {
 	agent := "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36"
 	site := "0193f2a4-8c1e-7b3a-9d52-6f1e2a3b4c5d"
 	mine := bind(site, vectorClient, agent)
-	cookies := []string{"session=abcdefghijklmnop; theme=dark; " + passCookie + "=" + string(appendPass(nil, keys.current, &mine, Pow, vectorTime, vectorTime+1800))}
+	cookies := []string{"session=abcdefghijklmnop; theme=dark; " + exchange.PassCookie + "=" + string(appendPass(nil, keys.current, &mine, Pow, vectorTime, vectorTime+1800))}
 	b.ReportAllocs()
 	used := processorTime()
 	for b.Loop() {

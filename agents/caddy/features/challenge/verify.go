@@ -75,7 +75,7 @@ func (c *Challenges) Verify(x *exchange.Exchange, v *Visit) *exchange.Answer {
 		level, life = held.level, time.Duration(held.expires-now)*time.Second
 	}
 	a := goBack(x, form.back)
-	a.Header["Set-Cookie"] = []string{passHeader(keys.current, &b, level, now, life, v.Secure)}
+	a.Header["Set-Cookie"] = passHeaders(keys.current, &b, level, now, life, v.Secure)
 	return a
 }
 

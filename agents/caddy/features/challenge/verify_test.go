@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"edge.svc/caddy/exchange"
 )
 
 var demands = map[string]Demand{
@@ -118,7 +120,7 @@ func TestComputingInsteadOfTyping(t *testing.T) {
 
 func TestAHigherPassIsKept(t *testing.T) {
 	n := newNode(t)
-	n.headers["Cookie"] = []string{passCookie + "=" + pass(n.keys.Load(), Pow, vectorTime, vectorTime+1800)}
+	n.headers["Cookie"] = []string{exchange.PassCookie + "=" + pass(n.keys.Load(), Pow, vectorTime, vectorTime+1800)}
 	token := n.challengeOf(JS)
 	if w := n.post(url.Values{"t": {token}, "a": {n.solve(token)}}); !n.keep(w) || !n.passes(Pow) {
 		t.Errorf("%d %v", w.Code, w.Header())
@@ -249,7 +251,7 @@ func TestAHigherPassKeepsItsExpiry(t *testing.T) {
 	for _, held := range []Level{Cookie302, JS, Pow, Captcha} {
 		for name, demand := range demands {
 			n := newNode(t)
-			n.headers.Set("Cookie", passCookie+"="+pass(n.keys.Load(), held, vectorTime, vectorTime+int64(life/time.Second)))
+			n.headers.Set("Cookie", exchange.PassCookie+"="+pass(n.keys.Load(), held, vectorTime, vectorTime+int64(life/time.Second)))
 			cookie := n.headers.Get("Cookie")
 			n.clock = n.clock.Add(later)
 			n.headers.Del("Cookie")
@@ -282,7 +284,7 @@ func TestTheLongestOfEqualPassesIsKept(t *testing.T) {
 	n := newNode(t)
 	keys := n.keys.Load()
 	short, long := pass(keys, Captcha, vectorTime, vectorTime+60), pass(keys, Captcha, vectorTime, vectorTime+600)
-	for _, cookies := range []string{passCookie + "=" + short + "; " + passCookie + "=" + long, passCookie + "=" + long + "; " + passCookie + "=" + short} {
+	for _, cookies := range []string{exchange.PassCookie + "=" + short + "; " + exchange.PassCookie + "=" + long, exchange.PassCookie + "=" + long + "; " + exchange.PassCookie + "=" + short} {
 		n.headers.Del("Cookie")
 		token := n.challenge(Demand{Level: JS})
 		n.headers.Set("Cookie", cookies)

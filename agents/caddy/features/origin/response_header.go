@@ -75,7 +75,8 @@ func originOwns(name, value string) bool {
 	case "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Te", "Server", "X-Request-Id", "Alt-Svc":
 		return true
 	case "Set-Cookie":
-		return strings.HasPrefix(value, "__ew_")
+		cookie, _, _ := strings.Cut(value, "=")
+		return strings.HasPrefix(value, "__ew_") || exchange.IsPassCookie(strings.TrimRight(cookie, " \t"))
 	}
 	return strings.HasPrefix(name, "X-Svc-") || strings.HasPrefix(name, "X-Accel-")
 }

@@ -13,7 +13,7 @@ import (
 
 func TestResponseHeaders(t *testing.T) {
 	answer := "HTTP/1.1 299 Fine\r\nServer: Secret/1.0\r\nX-Svc-Error: fake\r\nx-svc-challenge: fake\r\nX-Accel-Redirect: /etc\r\nX-Request-Id: theirs\r\n" +
-		"Set-Cookie: a=b\r\nSet-Cookie: __ew_pass=forged; Path=/\r\nset-cookie: c=d\r\nKeep-Alive: timeout=5\r\nConnection: X-Hop, keep-alive\r\nX-Hop: 1\r\n" +
+		"Set-Cookie: a=b\r\nSet-Cookie: __ew_pass=forged; Path=/\r\nSet-Cookie: ew_pass_http =forged\r\nset-cookie: c=d\r\nKeep-Alive: timeout=5\r\nConnection: X-Hop, keep-alive\r\nX-Hop: 1\r\n" +
 		"Proxy-Authenticate: x\r\nETag: \"e\"\r\nx-lower: yes\r\nX-Empty:\r\nContent-Length: 2\r\n\r\nok"
 	o, _ := answering(t, answer)
 	e := newEdge(t, settings(), originAt("a", o.Addr().String()))

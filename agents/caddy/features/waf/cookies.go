@@ -3,6 +3,7 @@ package waf
 import (
 	"strings"
 
+	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/features/waf/bodies"
 )
 
@@ -14,7 +15,7 @@ func readCookies(header string, to *bodies.Arguments) (rest string) {
 		var pair string
 		pair, header, _ = strings.Cut(header, ";")
 		name, value, _ := strings.Cut(strings.TrimLeft(pair, " \t"), "=")
-		if name == passCookie && isPass(value) {
+		if exchange.IsPassCookie(name) && isPass(value) {
 			continue
 		}
 		if len(kept) > 0 {
@@ -29,7 +30,6 @@ func readCookies(header string, to *bodies.Arguments) (rest string) {
 }
 
 const (
-	passCookie = "__ew_pass"
 	// What every pass begins with, and bytes that none has more of.
 	passVersion  = "v1."
 	maxPassBytes = 1024
