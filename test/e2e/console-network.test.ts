@@ -415,8 +415,9 @@ test.serial('the audit log is narrowed to one action and opened', async (t) => {
   const { page } = visitor;
   await page.getByText('One entry', { exact: true }).waitFor();
   await page.locator('td.is-actions button').first().click();
-  await dialog(page).getByRole('heading', { name: 'Parameters' }).waitFor();
   await dialog(page).getByText('node.disable').waitFor();
+  await dialog(page).getByRole('button', { name: 'As JSON' }).click();
+  await dialog(page).getByLabel('Parameters').waitFor();
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
 });

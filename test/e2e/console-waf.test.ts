@@ -218,7 +218,7 @@ test.serial('after a day of detecting what looks false is excluded, and the rest
   const visitor = await signedInVisit(browser, console.origin, `/sites/${siteId}/security`);
   const { page } = visitor;
   const events = page.getByRole('table', { name: 'Events' });
-  await events.getByText('Attacks among requests, %: 31.3, limit 7').waitFor();
+  await events.getByText('Share of attacks in requests, %: 31.3, limit 7').waitFor();
   t.is(await events.getByText('Deleted node').count(), 0);
 
   await page.goto(`/sites/${siteId}/waf`);
