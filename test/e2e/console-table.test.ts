@@ -212,7 +212,7 @@ test.serial('columns that were left out stay out, in this browser and this list'
   await page.getByRole('checkbox', { name: 'Cluster' }).focus();
   await page.keyboard.press('Space');
   await page.keyboard.press('Escape');
-  t.is(await page.evaluate(`document.activeElement.tagName`), 'SUMMARY');
+  t.is(await page.evaluate(`document.activeElement.tagName`), 'BUTTON');
   t.is((await headings()).length, before.length - 1);
   await page.reload();
   await page.locator('tbody tr').first().waitFor();
@@ -357,7 +357,7 @@ test.serial('3 of 10,000 sites are flooded: found and switched in three clicks',
   await page.getByRole('dialog').getByRole('button', { name: 'Switch on' }).click();
   await page.getByRole('dialog').getByText('3 of 3 done, 0 failed').waitFor();
   for (const id of flooded) t.true((await api.ok('GET', `/sites/${id}/protection`)).underAttack);
-  await page.getByText('3 sites have Under Attack on by themselves.').waitFor();
+  await page.getByText('3 sites have their own Under Attack on.').waitFor();
   t.deepEqual(await accessibilityFaults(page), []);
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
