@@ -35,7 +35,7 @@ export class AcmeAnswers {
     });
   }
 
-  /** What is held; undefined before the console said anything. */
+  /** The position of the tokens; undefined before the console said anything. */
   get position(): AcmePosition | undefined {
     return this.tokens.position.epoch === 0n ? undefined : this.tokens.position;
   }

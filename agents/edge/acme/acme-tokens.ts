@@ -13,11 +13,11 @@ const MAX_TOKENS = 10_000;
 
 export class AcmeTokens {
   private tokens = new Map<string, AcmeToken>();
-  private held = create(AcmePositionSchema);
+  private reached = create(AcmePositionSchema);
 
   /** Epoch 0: the console has not said anything yet. */
   get position(): AcmePosition {
-    return this.held;
+    return this.reached;
   }
 
   get size(): number {
@@ -33,13 +33,13 @@ export class AcmeTokens {
   apply({ epoch, to, upserts, removed }: AcmeBatch): void {
     for (const token of removed) this.tokens.delete(tokenKey(token));
     for (const token of upserts) this.put(token);
-    this.held = create(AcmePositionSchema, { epoch, sequence: to });
+    this.reached = create(AcmePositionSchema, { epoch, sequence: to });
   }
 
   replace({ tokens }: GetAcmeTokensResponse, position: AcmePosition): void {
     this.tokens = new Map();
     for (const token of tokens) this.put(token);
-    this.held = position;
+    this.reached = position;
   }
 
   private put(token: AcmeToken): void {

@@ -16,7 +16,7 @@ export const acmePart: PartKind = {
     return {
       status: (report) => {
         if (acme.applied) report.heartbeat.acme = acme.applied;
-        if (acme.position) report.held.acme = acme.position;
+        if (acme.position) report.positions.acme = acme.position;
         report.problem('feature', acme.message);
       },
       event: (event) => {

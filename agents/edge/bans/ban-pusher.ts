@@ -39,7 +39,7 @@ export class BanPusher implements FollowedFeed {
     this.pusher = new Pusher<BanPosition, BanPush, BanState>({
       name: this.name,
       log,
-      held: () => store.position,
+      position: () => store.position,
       same: samePosition,
       unwritten: (position) => {
         const change = store.changeSince(position);
@@ -133,9 +133,9 @@ export class BanPusher implements FollowedFeed {
   /** A journal that lost its end, or was set aside, is no reason to take back what Caddy runs. */
   private isAhead(position: BanPosition): boolean {
     const { store } = this.options;
-    const held = store.position;
-    if (held.epoch === 0n) return position.epoch > 0n && !store.isOfAnotherCluster;
-    return position.epoch === held.epoch && position.sequence > held.sequence;
+    const stored = store.position;
+    if (stored.epoch === 0n) return position.epoch > 0n && !store.isOfAnotherCluster;
+    return position.epoch === stored.epoch && position.sequence > stored.sequence;
   }
 }
 

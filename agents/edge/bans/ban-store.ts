@@ -62,8 +62,8 @@ export class BanStore {
   private journal!: Journal;
   private bans = new Map<string, BanRow>();
   private byCidr = new Map<string, Set<BanRow>>();
-  private held = create(BanPositionSchema);
-  /** Ids changed since `behind`, and whether the file holds a version of them: of each only the final state is written. */
+  private storedPosition = create(BanPositionSchema);
+  /** Ids changed since `behind`, and whether the file has a version of them: of each only the final state is written. */
   private readonly unwritten = new Map<string, boolean>();
   /** Where the file ends, while the disk refuses what came after. */
   private behind: BanPosition | undefined;
@@ -97,12 +97,12 @@ export class BanStore {
       keepsBefore: true,
     });
     // After damage the bans before it are kept, but what came later is unknown: fetch everything.
-    if (store.journal.damage !== '') store.held = create(BanPositionSchema);
+    if (store.journal.damage !== '') store.storedPosition = create(BanPositionSchema);
     return store;
   }
 
   get position(): BanPosition {
-    return this.held;
+    return this.storedPosition;
   }
 
   get size(): number {
@@ -198,14 +198,14 @@ export class BanStore {
   /** Journals a change and takes it over. A full disk does not stop it. */
   apply(position: BanPosition, upserts: BanRow[], removedIds: string[]): StoredBanChange {
     if (!this.detached && (this.behind || !this.append(position, upserts, removedIds))) {
-      this.behind ??= this.held;
+      this.behind ??= this.storedPosition;
       for (const id of [...upserts.map((row) => row.id), ...removedIds])
         if (!this.unwritten.has(id)) this.unwritten.set(id, this.bans.has(id));
     }
     const globalCidrs = new Set<string>();
     for (const id of removedIds) this.drop(id, globalCidrs);
     for (const row of upserts) this.put(row, globalCidrs);
-    this.held = position;
+    this.storedPosition = position;
     this.forgetUnwritten(removedIds);
     if (this.unwritten.size <= FLUSH_AT_ONCE) this.flush();
     return { upserts, removedIds, globalCidrs };
@@ -220,7 +220,7 @@ export class BanStore {
   changeSince(position: BanPosition): { target: BanPosition; upserts: BanRow[]; removedIds: string[] } | undefined {
     const { behind } = this;
     if (!behind || position.epoch !== behind.epoch || position.sequence !== behind.sequence) return undefined;
-    return { target: this.held, ...this.unwrittenRows() };
+    return { target: this.storedPosition, ...this.unwrittenRows() };
   }
 
   private unwrittenRows(): { upserts: BanRow[]; removedIds: string[] } {
@@ -258,7 +258,7 @@ export class BanStore {
       this.bans = new Map();
       this.byCidr = new Map();
       for (const row of rows) this.put(row, globalCidrs);
-      this.held = position;
+      this.storedPosition = position;
       this.writtenWhole();
     };
     const onDisk = await this.writeAnew(rows, position, takeOver);
@@ -334,7 +334,7 @@ export class BanStore {
         byMs: difference - this.wallMinusMonotonic,
       });
     this.wallMinusMonotonic = difference;
-    const records = this.recordsOf(this.ordered(), this.held);
+    const records = this.recordsOf(this.ordered(), this.storedPosition);
     await this.journal.rewrite(
       async (draft) => {
         for (const record of records) {
@@ -348,9 +348,9 @@ export class BanStore {
 
   /** Writes the journal as a whole after the disk refused that; changes that arrive meanwhile make it try again later. */
   private async rejoin(spoilt = false): Promise<void> {
-    const position = this.held;
+    const position = this.storedPosition;
     await this.writeAnew(this.ordered(), position, () => undefined, spoilt);
-    if (this.held !== position) this.detached = true;
+    if (this.storedPosition !== position) this.detached = true;
   }
 
   /** Writes the file anew because Caddy cannot read it. Rejects when the disk refuses. */
@@ -372,7 +372,7 @@ export class BanStore {
       if (!this.append(undefined, rows, [])) return;
       for (const { id } of rows) this.unwritten.delete(id);
     }
-    if (!this.append(this.held, upserts, removedIds)) return;
+    if (!this.append(this.storedPosition, upserts, removedIds)) return;
     this.writtenWhole();
     this.diskProblem = '';
   }
@@ -431,7 +431,7 @@ export class BanStore {
       if (row) this.put(row, ignored);
       else this.drop(ban.id, ignored);
     }
-    if (change.position) this.held = change.position;
+    if (change.position) this.storedPosition = change.position;
     return true;
   }
 

@@ -73,7 +73,7 @@ class BansPart implements Part {
       unapplied: state?.unapplied ?? 0n,
       autoEvicted: state?.autoEvicted ?? 0n,
     });
-    if (store.position.epoch > 0n) report.held.bans = store.position;
+    if (store.position.epoch > 0n) report.positions.bans = store.position;
     report.shown.bans = {
       epoch: store.position.epoch.toString(),
       sequence: store.position.sequence.toString(),

@@ -32,7 +32,7 @@ export interface PushTarget<Position, C extends Change<Position>, Answer> {
   name: string;
   log: Log;
   /** Where the journal is. */
-  held(): Position;
+  position(): Position;
   same(left: Position, right: Position): boolean;
   /** What a full disk keeps out of the journal, which ends at `position`; undefined when that is not so. */
   unwritten?(position: Position): C | undefined;
@@ -138,7 +138,7 @@ export class Pusher<Position, C extends Change<Position>, Answer> {
   /** Caddy answers and is at `position`: bring it to where the journal is. */
   reconcile(position: Position): void {
     if (this.running) return;
-    const lacks = this.reloadWanted || this.refreshWanted || !this.target.same(position, this.target.held());
+    const lacks = this.reloadWanted || this.refreshWanted || !this.target.same(position, this.target.position());
     if (this.retryInMs > 0 && lacks) return;
     this.down = false;
     if (!this.reloadWanted) this.follow(position);
@@ -147,7 +147,7 @@ export class Pusher<Position, C extends Change<Position>, Answer> {
 
   private follow(position: Position): void {
     this.queue = [];
-    if (this.target.same(position, this.target.held())) {
+    if (this.target.same(position, this.target.position())) {
       this.replaced = false;
       return;
     }
@@ -223,7 +223,7 @@ export class Pusher<Position, C extends Change<Position>, Answer> {
       return;
     }
     this.forgive();
-    if (this.target.same(this.target.positionOf(answer), this.target.held())) this.replaced = false;
+    if (this.target.same(this.target.positionOf(answer), this.target.position())) this.replaced = false;
     this.target.applied(answer, Math.max(1, Math.round((performance.now() - change.receivedAt) * 1000)));
   }
 

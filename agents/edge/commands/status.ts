@@ -81,7 +81,7 @@ function present(status: Status): string {
     ['ports', portsText(dataPlane.ports)],
     [
       'configuration',
-      `revision ${config.revision}, applied ${config.appliedRevision}, ${config.entries} entries, ${config.failed} failed${heldText(config)}`,
+      `revision ${config.revision}, applied ${config.appliedRevision}, ${config.entries} entries, ${config.failed} failed${lackingText(config)}`,
     ],
     [
       'bans',
@@ -99,10 +99,10 @@ function present(status: Status): string {
   return rows.map(([name, value]) => `${`${name}:`.padEnd(15)}${value}\n`).join('');
 }
 
-/** Nothing where nothing is held, or the agent is one that holds nothing. */
-function heldText({ held = 0, missingFeatures = [] }: Status['config']): string {
-  if (held === 0) return '';
-  return `, ${held} not applied: upgrade required${missingFeatures.length > 0 ? `, this node lacks ${missingFeatures.join(', ')}` : ''}`;
+/** Nothing where no entry is lacking; an older agent reports none. */
+function lackingText({ held: lacking = 0, missingFeatures = [] }: Status['config']): string {
+  if (lacking === 0) return '';
+  return `, ${lacking} not applied: upgrade required${missingFeatures.length > 0 ? `, this node lacks ${missingFeatures.join(', ')}` : ''}`;
 }
 
 function connectionsText(connections: ConnectionsView | null | undefined): string {

@@ -4,9 +4,9 @@
 //   what is wrong                                asked of the console            then
 //   behind, base of this history                 GetConfig(base)                 delta
 //   base not valid, another history, or drift    GetConfig(bucket sums)          differing buckets, then delta
-//   nothing held, or repair did not add up       GetConfig()                     snapshot in pages, swap, then delta
+//   nothing stored, or repair did not add up     GetConfig()                     snapshot in pages, swap, then delta
 //
-// An entry that needs a capability this node lacks is taken like any other: the data plane holds it.
+// An entry that needs a capability this node lacks is taken like any other: to the data plane it is lacking.
 import { create } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import {
@@ -227,7 +227,7 @@ export class ConfigFeed {
     try {
       return await channel.getConfig(request, { signal });
     } catch (error) {
-      // A console that does not know yet that entries can be held.
+      // A console that does not know yet that entries can be lacking.
       if (error instanceof ConnectError && error.code === Code.FailedPrecondition)
         this.log.error('console rejects the configuration request of this node', { error });
       throw error;

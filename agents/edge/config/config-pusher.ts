@@ -48,7 +48,7 @@ export class ConfigPusher implements FollowedFeed {
     this.pusher = new Pusher<ConfigPosition, ConfigPush, ConfigAnswer>({
       name: this.name,
       log,
-      held: () => store.position,
+      position: () => store.position,
       same: samePosition,
       unwritten: (position) => {
         const change = store.changeSince(position);
@@ -130,9 +130,9 @@ export class ConfigPusher implements FollowedFeed {
   /** A journal that lost its end, or was set aside, is no reason to take back what Caddy runs. */
   private isAhead(position: ConfigPosition): boolean {
     const { store } = this.options;
-    const held = store.position;
-    if (held.revision === 0n) return position.revision > 0n && !store.isOfAnotherCluster;
-    return position.epoch === held.epoch && position.revision > held.revision;
+    const stored = store.position;
+    if (stored.revision === 0n) return position.revision > 0n && !store.isOfAnotherCluster;
+    return position.epoch === stored.epoch && position.revision > stored.revision;
   }
 }
 

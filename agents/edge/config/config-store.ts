@@ -81,7 +81,7 @@ export class ConfigStore {
   private readonly former = new FormerVersions();
   private sum = new SetSum();
   private liveBytes = 0;
-  private held = noPosition();
+  private storedPosition = noPosition();
   private drifted = false;
   /** Keys changed since `behind`, and whether the file holds a version of them: of each only the final state is written. */
   private readonly unwritten = new Map<string, boolean>();
@@ -111,9 +111,9 @@ export class ConfigStore {
       onRecord: (payload, offset) => store.load(payload, offset),
       keepsBefore: true,
     });
-    if (!store.matches(store.held)) {
+    if (!store.matches(store.storedPosition)) {
       store.log.error('configuration does not match its hash, agent requests a repair', {
-        revision: store.held.revision,
+        revision: store.storedPosition.revision,
         entries: store.size,
       });
       store.drifted = true;
@@ -123,7 +123,7 @@ export class ConfigStore {
   }
 
   get position(): ConfigPosition {
-    return this.held;
+    return this.storedPosition;
   }
 
   /** The entries read at the start did not add up to the hash of their position: it is no base for a delta. */
@@ -193,7 +193,7 @@ export class ConfigStore {
       if (this.unwritten.get(key) === false) this.unwritten.delete(key);
       this.observer.remove(kind, id);
     }
-    this.held = change.position;
+    this.storedPosition = change.position;
     if (this.behind && this.unwritten.size <= FLUSH_AT_ONCE_KEYS) this.flush();
     return { ...change, unserved };
   }
@@ -241,7 +241,7 @@ export class ConfigStore {
       const row = this.rows.get(key);
       if (row) upserts.push(fromBinary(EntrySchema, this.bytesOf(row)));
     }
-    return { position: this.held, upserts, deletes: this.unwrittenDeletes(), unserved: this.unserved.keys() };
+    return { position: this.storedPosition, upserts, deletes: this.unwrittenDeletes(), unserved: this.unserved.keys() };
   }
 
   /** Writes what the disk refused before. */
@@ -267,7 +267,7 @@ export class ConfigStore {
         bytes += row.length;
       }
     }
-    if (!this.append(this.held, rows, this.unwrittenDeletes(), this.unserved.keys())) return;
+    if (!this.append(this.storedPosition, rows, this.unwrittenDeletes(), this.unserved.keys())) return;
     this.writtenWhole();
     this.log.info('configuration journal rewritten');
   }
@@ -279,7 +279,7 @@ export class ConfigStore {
 
   /** Notes what a change does that the file does not get now. */
   private keepUnwritten({ upserts, deletes }: ConfigChange): void {
-    this.behind ??= this.held;
+    this.behind ??= this.storedPosition;
     for (const { kind, id } of [...upserts, ...deletes]) {
       const key = entryKey(kind, id);
       if (!this.unwritten.has(key)) this.unwritten.set(key, this.rows.has(key));
@@ -330,7 +330,7 @@ export class ConfigStore {
     return bytes;
   }
 
-  /** Keys held in these buckets that are not among `kept`. */
+  /** Stored keys in these buckets that are not among `kept`. */
   keysToDelete(buckets: ReadonlySet<number>, kept: ReadonlySet<string>): EntryKey[] {
     const keys: EntryKey[] = [];
     for (const key of this.rows.keys()) {
@@ -364,7 +364,7 @@ export class ConfigStore {
       this.rows = snapshot.rows;
       this.sum = snapshot.sum;
       this.liveBytes = snapshot.liveBytes;
-      this.held = position;
+      this.storedPosition = position;
       this.former.replace(former);
       this.unserved.replace(snapshot.unserved);
       this.writtenWhole();
@@ -380,7 +380,7 @@ export class ConfigStore {
    */
   async verify(): Promise<boolean> {
     const sum = new SetSum();
-    const position = this.held;
+    const position = this.storedPosition;
     const lost: string[] = [];
     let count = 0;
     for (const [key, row] of [...this.rows]) {
@@ -388,7 +388,7 @@ export class ConfigStore {
       else lost.push(key);
       if (++count % VERIFY_SLICE === 0) await new Promise((resolve) => setImmediate(resolve));
       // Offsets may have moved or the table changed meanwhile: this round proves nothing, the next one will.
-      if (this.held !== position || this.journal.busy) return true;
+      if (this.storedPosition !== position || this.journal.busy) return true;
     }
     if (lost.length > 0) {
       this.log.error('configuration entries changed on disk', {
@@ -439,7 +439,7 @@ export class ConfigStore {
    * does not compile, with the hash of the body that serves instead. Does nothing when the table is elsewhere by now.
    */
   async settle(position: ConfigPosition, running: ReadonlyMap<string, Uint8Array>): Promise<void> {
-    const at = this.held;
+    const at = this.storedPosition;
     if (
       this.journal.busy ||
       at.revision !== position.revision ||
@@ -459,7 +459,7 @@ export class ConfigStore {
       if (++count % VERIFY_SLICE !== 0) continue;
       await new Promise((resolve) => setImmediate(resolve));
       // A newer change was not asked about.
-      if (this.held !== at || this.journal.busy) return;
+      if (this.storedPosition !== at || this.journal.busy) return;
     }
   }
 
@@ -483,10 +483,10 @@ export class ConfigStore {
     let count = 0;
     for (const [key, next] of snapshot.rows) {
       if (++count % VERIFY_SLICE === 0) await new Promise((resolve) => setImmediate(resolve));
-      const held = this.rows.get(key);
-      if (!held) continue;
+      const stored = this.rows.get(key);
+      if (!stored) continue;
       const rows = this.former.of(key);
-      const candidates = held.hash === next.hash ? rows : [...rows, held];
+      const candidates = stored.hash === next.hash ? rows : [...rows, stored];
       if (candidates.length === 0) continue;
       const kept = candidates.filter((row) => this.isOnDisk(key, row));
       if (kept.length > 0)
@@ -509,7 +509,7 @@ export class ConfigStore {
   async compact(spoilt = false): Promise<void> {
     const before = this.journal.bytes;
     const copied: { row: Row; offset: number }[] = [];
-    const position = clone(ConfigPositionSchema, this.held);
+    const position = clone(ConfigPositionSchema, this.storedPosition);
     const adds = position.revision > 0n && this.matches(position);
     const unserved = this.unserved.keys();
     await this.journal.rewrite(
@@ -564,7 +564,7 @@ export class ConfigStore {
         remove: (key) => this.forget(entryKey(key.kind, key.id)),
         unserved: (key) => this.unserved.add(key.kind, key.id),
         position: (position) => {
-          this.held = position;
+          this.storedPosition = position;
         },
       });
       return true;

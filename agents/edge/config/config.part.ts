@@ -80,7 +80,7 @@ class ConfigPart implements Part {
     const { store, feed, applied, failed } = this;
     if (applied) report.heartbeat.config = applied;
     report.heartbeat.failed = failed;
-    if (feed.base) report.held.config = feed.base;
+    if (feed.base) report.positions.config = feed.base;
     report.shown.config = {
       epoch: store.position.epoch.toString(),
       revision: store.position.revision.toString(),

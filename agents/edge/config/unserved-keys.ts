@@ -1,5 +1,5 @@
-// Keys of entries that came before the node served their site, and that it could not follow then. While one of them is held,
-// its site answers nothing of its own; a site without such a mark goes on without what is held.
+// Keys of entries that came before the node served their site, and that it could not follow then. While one of them is
+// lacking, its site answers nothing of its own; a site without such a mark goes on without its lacking entries.
 import { create } from '@bufbuild/protobuf';
 import { type EntryKey, EntryKeySchema } from '../../../proto/gen/svc/config/v1/entry_pb.js';
 

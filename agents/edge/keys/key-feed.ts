@@ -15,7 +15,7 @@ export interface KeyFeedOptions<K extends Keys> {
   store: KeyStore<K>;
   log: Log;
   channel: () => NodeChannel | undefined;
-  /** Other keys are held now. */
+  /** Other keys are stored now. */
   changed: () => void;
 }
 

@@ -18,7 +18,7 @@ export class KeyPusher<K extends Keys> {
   private readonly options: KeyPusherOptions<K>;
   /** The process; "" while it is not known, or needs no such keys. */
   private instance = '';
-  /** What the process has; undefined when it is not known to have the ones held. */
+  /** What the process has; undefined when it is not known to have the stored ones. */
   private given: K | undefined;
   private running: Promise<void> | undefined;
   /** Why the data plane does not have the keys; "" when it has. */

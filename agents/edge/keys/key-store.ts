@@ -20,35 +20,35 @@ export interface KeyStoreOptions<K extends Keys> {
 
 export class KeyStore<K extends Keys> {
   private readonly options: KeyStoreOptions<K>;
-  private held: K | undefined;
+  private stored: K | undefined;
   /** Why the keys are not on disk; "" when they are. */
   problem = '';
 
   constructor(options: KeyStoreOptions<K>) {
     this.options = options;
-    this.held = read(options);
+    this.stored = read(options);
   }
 
-  /** The keys held; another object after each change. */
+  /** The stored keys; another object after each change. */
   get keys(): K | undefined {
-    return this.held;
+    return this.stored;
   }
 
   /** 0 = none. */
   get version(): bigint {
-    return this.held?.version ?? 0n;
+    return this.stored?.version ?? 0n;
   }
 
-  /** Takes keys over; true when they differ from those held. Throws when they cannot be used. */
+  /** Takes keys over; true when they differ from the stored ones. Throws when they cannot be used. */
   replace(keys: K): boolean {
     const { kind, path, log } = this.options;
     const problem = problemOf(kind, keys);
     if (problem) throw new Error(`the ${kind.name} of the console are not valid: ${problem}`);
-    const stored = this.text(keys);
-    const isSame = this.held && stored === this.text(this.held);
+    const text = this.text(keys);
+    const isSame = this.stored && text === this.text(this.stored);
     if (isSame && this.problem === '') return false;
     try {
-      writeFileAtomic(path, `${stored}\n`, 0o600);
+      writeFileAtomic(path, `${text}\n`, 0o600);
       this.problem = '';
     } catch (error) {
       // They work from memory; the next fetch tries to write them again.
@@ -56,7 +56,7 @@ export class KeyStore<K extends Keys> {
       log.error(`${kind.name} not writable, serving from memory`, { error: errorText(error) });
     }
     if (isSame) return false;
-    this.held = keys;
+    this.stored = keys;
     return true;
   }
 

@@ -18,8 +18,8 @@ export class NodeReport {
   /** Fields of the heartbeat. */
   readonly heartbeat: Init<HeartbeatRequest> = {};
   readonly info: Init<NodeInfo> = {};
-  /** What the node holds, for the console to go on from. */
-  readonly held: { config?: ConfigPosition; bans?: BanPosition; acme?: AcmePosition } = {};
+  /** Positions from which the console goes on. */
+  readonly positions: { config?: ConfigPosition; bans?: BanPosition; acme?: AcmePosition } = {};
   /** Sections of the status file. */
   readonly shown: Record<string, unknown> = {};
   private readonly problems: { urgency: Urgency; text: string }[] = [];

@@ -82,7 +82,7 @@ export class EdgeAgent {
       identity,
       log,
       stopping: this.stopping.signal,
-      held: () => this.report().held,
+      positions: () => this.report().positions,
       onEvent: (event) => this.onEvent(event),
       connected: () => {
         this.parts.tell({ case: 'connected' });

@@ -13,8 +13,8 @@ export interface ConsoleLinkOptions {
   identity: NodeIdentity;
   log: Log;
   stopping: AbortSignal;
-  /** What the node holds when a stream is opened. */
-  held: () => NodeReport['held'];
+  /** Positions of the node when a stream opens. */
+  positions: () => NodeReport['positions'];
   onEvent: (event: NodeEvent) => void;
   connected: () => void;
   /** What heartbeats say changed. */
@@ -66,7 +66,7 @@ export class ConsoleLink {
     this.watching = keepWatching<WatchEvent>({
       log: this.log,
       signal: this.options.stopping,
-      open: (signal) => this.channel.watch(this.options.held(), signal),
+      open: (signal) => this.channel.watch(this.options.positions(), signal),
       onEvent: (event) => this.onEvent(event),
       connected: () => {
         this.problem = '';

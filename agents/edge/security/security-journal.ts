@@ -106,9 +106,9 @@ export class SecurityJournal {
   /** Drops the own bans these lifts end; returns the CIDRs of global ones. */
   lift(lifts: readonly Lift[]): string[] {
     const offset = this.clock.wall() - this.clock.monotonic();
-    const held = lifts.filter((lift) => this.state.isHeld(lift));
-    if (held.length === 0) return [];
-    const lifted = held.map(({ siteId, cidr, expiresNoLaterThan }) =>
+    const lifting = lifts.filter((lift) => this.state.hasBanOf(lift));
+    if (lifting.length === 0) return [];
+    const lifted = lifting.map(({ siteId, cidr, expiresNoLaterThan }) =>
       create(OwnBanLiftSchema, { siteId, cidr, expiresNoLaterThanMs: BigInt(Math.round(expiresNoLaterThan + offset)) }),
     );
     return this.mark({ lifted });

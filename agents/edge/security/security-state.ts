@@ -121,7 +121,7 @@ export class SecurityState {
   }
 
   /** Whether an own ban would end by this lift. */
-  isHeld(lift: Lift): boolean {
+  hasBanOf(lift: Lift): boolean {
     const row = this.own.get(ownBanKey(lift.siteId, canonicalCidr(lift.cidr)));
     return row !== undefined && ends(row, lift);
   }

@@ -1,4 +1,4 @@
-// Follows one process of Caddy: gives a new one back what a former one held, then reads what it says. Batches are
+// Follows one process of Caddy: gives a new one back what a former one had, then reads what it says. Batches are
 // acknowledged by the next stream, which is opened a second after the first one that waits for it.
 import type { SecurityBatch } from '../../../proto/gen/svc/edge/v1/edge_pb.js';
 import { backoffDelay, sleep } from '../../kit/backoff.ts';
@@ -15,9 +15,9 @@ export interface SecurityWatchOptions {
   client: EdgeClient;
   instanceId: string;
   log: Log;
-  /** Whether this process has what former ones held. */
+  /** Whether this process has what former ones had. */
   isRestored: boolean;
-  /** Gives the process what former ones held. */
+  /** Gives the process what former ones had. */
   restore: () => Promise<void>;
   /** Number of the last batch of this process on disk; awaited before it is acknowledged. */
   stored: () => Promise<bigint>;

@@ -54,17 +54,17 @@ export class Spool {
   private readonly maxBytes: number;
   private readonly maxFiles: number;
   /** Oldest first. */
-  private held: BatchFile[] = [];
+  private stored: BatchFile[] = [];
   private state: SpoolState;
   /** The file of the state is behind. */
   private unsaved = true;
-  /** Own number of the last batch that the console has; below the first held one while that is not known. */
+  /** Own number of the last batch that the console has; below the first stored one while that is not known. */
   private taken = 0n;
   /** The console's number of the last batch sent by this process. */
   private sent = 0n;
   private content: { name: string; bytes: Uint8Array | undefined } | undefined;
 
-  /** Reads the names of what is held. Never throws for what stands in a file, nor for a full disk. */
+  /** Reads the names of the stored files. Never throws for what stands in a file, nor for a full disk. */
   constructor(options: SpoolOptions) {
     const { files, log } = options;
     this.files = files;
@@ -75,17 +75,17 @@ export class Spool {
     this.load();
     const state = readState(this.files);
     this.state = state ?? NEW_STATE;
-    if (!state && this.held.length > 0) {
+    if (!state && this.stored.length > 0) {
       // Which of them the console has under the numbers they had cannot be known, so they may be passed over.
       log.error('statistics state lost, earlier counts may be missing', {
-        files: this.held.length,
+        files: this.stored.length,
       });
-      this.state = { ...NEW_STATE, gaps: joined(this.held.map(({ from, to }) => [from, to])) };
+      this.state = { ...NEW_STATE, gaps: joined(this.stored.map(({ from, to }) => [from, to])) };
     }
     const next = this.last + 1n;
     const { unsentFrom } = this.state;
     this.state = { ...this.state, unsentFrom: unsentFrom !== undefined && unsentFrom < next ? unsentFrom : next };
-    this.taken = (this.held[0]?.first ?? next) - 1n;
+    this.taken = (this.stored[0]?.first ?? next) - 1n;
     try {
       this.save();
     } catch (error) {
@@ -94,9 +94,9 @@ export class Spool {
     }
   }
 
-  /** The data plane's number of the last drain that is held, or was. */
+  /** The data plane's number of the last drain that is stored, or was. */
   get drained(): bigint {
-    return this.held.at(-1)?.drained ?? 0n;
+    return this.stored.at(-1)?.drained ?? 0n;
   }
 
   /** Whether the console has to say what it has before anything can be sent. */
@@ -105,7 +105,7 @@ export class Spool {
   }
 
   get bytes(): number {
-    return this.held.reduce((sum, { bytes }) => sum + onDisk(bytes), 0);
+    return this.stored.reduce((sum, { bytes }) => sum + onDisk(bytes), 0);
   }
 
   /** Batches that the console does not have. */
@@ -119,7 +119,7 @@ export class Spool {
    */
   add(drained: bigint, content: BatchContent, completeUntil: number | undefined): void {
     this.save();
-    const newest = this.held.at(-1);
+    const newest = this.stored.at(-1);
     this.makeRoom(encodeBatches(cutBatches(content.minutes, content.gaps)).length);
     const spans = content.gaps.map(({ from, to }): Span => [time(from), time(to)]);
     const told = joined([...spans, ...this.state.gaps]).map(([from, to]) => gap(from, to));
@@ -136,7 +136,7 @@ export class Spool {
     };
     const name = batchFileName(file);
     this.files.write(name, data);
-    this.held.push({ ...file, name, bytes: data.length });
+    this.stored.push({ ...file, name, bytes: data.length });
     // Told twice if the process ends here, which says nothing else than once.
     if (this.state.gaps.length > 0) this.change({ gaps: [] });
     this.removeTaken();
@@ -144,7 +144,7 @@ export class Spool {
 
   /** Nothing was counted since the last drain: only how far counting is complete moves on. Throws when the disk refuses. */
   idle(completeUntil: number): void {
-    const newest = this.held.at(-1);
+    const newest = this.stored.at(-1);
     // What it says of the time before it is as true as it was.
     if (newest && newest.last > this.taken && this.state.gaps.length === 0) newest.completeUntil = completeUntil;
     else this.add(this.drained, { minutes: [], gaps: [] }, completeUntil);
@@ -152,7 +152,7 @@ export class Spool {
 
   /** The oldest batch that the console does not have; undefined when it has all. Throws when the disk fails for a while. */
   next(): { batch: Outgoing; current: boolean } | undefined {
-    const oldest = this.held[0];
+    const oldest = this.stored[0];
     const number = oldest && this.taken + 1n < oldest.first ? oldest.first : this.taken + 1n;
     if (!oldest || number > this.last) return undefined;
     const { shift } = this.state;
@@ -164,7 +164,7 @@ export class Spool {
         completeUntil: BigInt(completeUntil),
         firstHeld: oldest.first + shift,
       },
-      current: number >= this.held.at(-1)!.first,
+      current: number >= this.stored.at(-1)!.first,
     };
   }
 
@@ -196,7 +196,7 @@ export class Spool {
   }
 
   private get last(): bigint {
-    return this.held.at(-1)?.last ?? 0n;
+    return this.stored.at(-1)?.last ?? 0n;
   }
 
   private load(): void {
@@ -204,11 +204,11 @@ export class Spool {
       if (name === STATE_FILE) continue;
       const file = readBatchFileName(name);
       // Half written when the process ended, or nobody's.
-      if (file) this.held.push({ ...file, bytes: this.sizeOf(name) });
+      if (file) this.stored.push({ ...file, bytes: this.sizeOf(name) });
       else this.files.remove(name);
     }
-    this.held.sort((a, b) => (a.first < b.first ? -1 : 1));
-    this.held = this.held.filter(({ first }, at) => at === 0 || first > this.held[at - 1]!.last);
+    this.stored.sort((a, b) => (a.first < b.first ? -1 : 1));
+    this.stored = this.stored.filter(({ first }, at) => at === 0 || first > this.stored[at - 1]!.last);
   }
 
   private sizeOf(name: string): number {
@@ -224,8 +224,8 @@ export class Spool {
     const going: BatchFile[] = [];
     let size = this.bytes + onDisk(bytes);
     // The newest says where numbers go on.
-    for (const file of this.held.slice(0, -1)) {
-      if (size <= this.maxBytes && this.held.length - going.length < this.maxFiles) break;
+    for (const file of this.stored.slice(0, -1)) {
+      if (size <= this.maxBytes && this.stored.length - going.length < this.maxFiles) break;
       going.push(file);
       size -= onDisk(file.bytes);
     }
@@ -243,13 +243,13 @@ export class Spool {
       });
     }
     for (const { name } of going) this.files.remove(name);
-    this.held.splice(0, going.length);
+    this.stored.splice(0, going.length);
     this.take(this.taken + this.state.shift);
   }
 
   /** What the console has up to `cursor` is not sent again, and its files go. */
   private take(cursor: bigint): void {
-    const least = (this.held[0]?.first ?? 1n) - 1n;
+    const least = (this.stored[0]?.first ?? 1n) - 1n;
     this.taken = cursor - this.state.shift;
     if (this.taken > this.last) this.taken = this.last;
     if (this.taken < least) this.taken = least;
@@ -258,23 +258,23 @@ export class Spool {
 
   private removeTaken(): void {
     // Numbers that are in no file any more are told before what lies before them goes.
-    while (this.held.length > 1 && this.held[1]!.first - 1n <= this.taken) {
+    while (this.stored.length > 1 && this.stored[1]!.first - 1n <= this.taken) {
       try {
-        this.files.remove(this.held[0]!.name);
+        this.files.remove(this.stored[0]!.name);
       } catch (error) {
         // It goes with the next one, or after the next start.
         this.log.warn('reported statistics not removed from disk', { error });
         return;
       }
-      this.held.shift();
+      this.stored.shift();
     }
   }
 
   private contentOf(number: bigint): BatchContent {
-    const at = this.held.findIndex(({ last }) => last >= number);
-    const file = this.held[at]!;
+    const at = this.stored.findIndex(({ last }) => last >= number);
+    const file = this.stored[at]!;
     // Somebody took files away: their numbers come all the same, as times of which something is missing.
-    if (file.first > number) return { minutes: [], gaps: spanGaps(this.held[at - 1]!.to, file.from) };
+    if (file.first > number) return { minutes: [], gaps: spanGaps(this.stored[at - 1]!.to, file.from) };
     const content = this.read(file);
     const batch = content && decodeBatch(content, Number(number - file.first));
     if (batch) return batch;
@@ -307,7 +307,7 @@ export class Spool {
   }
 
   private watermark(): number {
-    const { completeUntil } = this.held.at(-1)!;
+    const { completeUntil } = this.stored.at(-1)!;
     const { lostFrom, lostUntil } = this.state;
     return lostFrom > 0 && this.now() < lostUntil ? Math.min(lostFrom, completeUntil) : completeUntil;
   }

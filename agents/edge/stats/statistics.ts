@@ -1,4 +1,4 @@
-// Usage of this node on its way to the console: drained from the data plane each minute, held on disk, sent in order.
+// Usage of this node on its way to the console: drained from the data plane each minute, stored on disk, sent in order.
 import { sleep } from '../../kit/backoff.ts';
 import { errorText, type Log } from '../../kit/log.ts';
 import type { EdgeClient } from '../caddy/edge-client.ts';

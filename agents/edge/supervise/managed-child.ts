@@ -4,7 +4,7 @@
 //   running   exit                        waiting   delay doubles, from the start again after a minute of life
 //   running   exit with a final code      ended     the owner is told
 //   waiting   delay over                  running
-//   any       without                     held      ended in order; started again when the work is done
+//   any       without                     paused    ended in order; started again when the work is done
 //   any       stop                        stopped   SIGTERM, SIGKILL for the whole group when the grace is over
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
@@ -55,7 +55,7 @@ export class ManagedChild {
   private readonly stopping = new AbortController();
   private child: ChildProcess | undefined;
   private running: Promise<number | undefined> | undefined;
-  private held: Promise<void> | undefined;
+  private paused: Promise<void> | undefined;
   /** The living process. */
   mark: ProcessMark | undefined;
 
@@ -78,14 +78,14 @@ export class ManagedChild {
   /** Ends the process, does `work` while there is none, and starts it again. */
   async without(work: () => void): Promise<void> {
     let release = (): void => undefined;
-    this.held = new Promise((resolve) => {
+    this.paused = new Promise((resolve) => {
       release = resolve;
     });
     try {
       await this.end();
       work();
     } finally {
-      this.held = undefined;
+      this.paused = undefined;
       release();
     }
   }
@@ -107,14 +107,14 @@ export class ManagedChild {
   private async keepRunning(): Promise<number | undefined> {
     const { name, log, minDelayMs, maxDelayMs, finalCode } = this.options;
     for (let delayMs = minDelayMs; !this.stopping.signal.aborted; ) {
-      if (this.held) {
-        await this.held;
+      if (this.paused) {
+        await this.paused;
         continue;
       }
       const startedAt = performance.now();
       const end = await this.runOnce();
       if (this.stopping.signal.aborted) return undefined;
-      if (this.held) continue;
+      if (this.paused) continue;
       await this.options.guard?.ended(end);
       if (finalCode !== undefined && end.code === finalCode) return finalCode;
       if (performance.now() - startedAt >= LONG_LIFE_MS) delayMs = minDelayMs;

@@ -10,7 +10,7 @@ interface Numbers extends Change<number> {
 
 /** A data plane that holds every number up to its position, and a journal; both may be at odds. */
 function setUp(delay: (failures: number) => number = () => 0) {
-  const edge = { position: 0, held: [] as number[] };
+  const edge = { position: 0, serving: [] as number[] };
   const journal: number[] = [];
   const calls: string[] = [];
   let failure: string | undefined;
@@ -28,7 +28,7 @@ function setUp(delay: (failures: number) => number = () => 0) {
   const pusher = new Pusher<number, Numbers, number>({
     name: 'numbers',
     log: memoryLog().log,
-    held: () => journal.length,
+    position: () => journal.length,
     same: (left, right) => left === right,
     merge: (changes) => ({
       base: changes[0]!.base,
@@ -39,14 +39,14 @@ function setUp(delay: (failures: number) => number = () => 0) {
     push: async (change) => {
       await step(`push ${change.base}->${change.target}`);
       if (change.base !== edge.position) throw new EdgeError('failed_precondition', 'another base');
-      edge.held.push(...change.added);
+      edge.serving.push(...change.added);
       edge.position = change.target;
       return edge.position;
     },
     reload: async () => {
       await step('reload');
       if (!readable) throw new EdgeError('failed_precondition', 'journal_unreadable: it is missing');
-      edge.held = [...journal];
+      edge.serving = [...journal];
       edge.position = journal.length;
       return edge.position;
     },
@@ -92,10 +92,10 @@ test('nothing is pushed before the data plane has answered, then exactly what it
   t.deepEqual(calls, []);
   pusher.reconcile(1);
   edge.position = 1;
-  edge.held = [1];
+  edge.serving = [1];
   await settled();
   t.deepEqual(calls, ['push 1->2']);
-  t.deepEqual(edge.held, [1, 2]);
+  t.deepEqual(edge.serving, [1, 2]);
 });
 
 test('changes that arrive during a call go out together in the next one', async (t) => {
@@ -104,7 +104,7 @@ test('changes that arrive during a call go out together in the next one', async 
   for (let count = 0; count < 5; count++) change();
   await settled();
   t.deepEqual(calls, ['push 0->1', 'push 1->5']);
-  t.deepEqual(edge.held, [1, 2, 3, 4, 5]);
+  t.deepEqual(edge.serving, [1, 2, 3, 4, 5]);
   t.deepEqual(
     applied.map(({ position }) => position),
     [1, 5],
@@ -120,7 +120,7 @@ test('a data plane with another base reads the journal once', async (t) => {
   change();
   await settled();
   t.deepEqual(calls, ['push 0->1', 'reload']);
-  t.deepEqual(edge.held, [1, 2]);
+  t.deepEqual(edge.serving, [1, 2]);
 });
 
 test('a position that is in no history is answered by a reload', async (t) => {
@@ -143,10 +143,10 @@ test('no answer: changes wait for the next status and are then pushed', async (t
   pusher.reconcile(edge.position);
   await settled();
   t.deepEqual(calls, ['push 0->1', 'push 0->2']);
-  t.deepEqual(edge.held, [1, 2]);
+  t.deepEqual(edge.serving, [1, 2]);
 });
 
-test('a journal that the data plane cannot read is written anew and read again, and what it held stays until then', async (t) => {
+test('a journal that the data plane cannot read is written anew and read again, and what it serves stays until then', async (t) => {
   const { pusher, change, calls, edge, problems, loseJournal, settled } = setUp();
   pusher.reconcile(0);
   change();
@@ -155,12 +155,12 @@ test('a journal that the data plane cannot read is written anew and read again, 
   pusher.requestReload();
   await settled();
   t.deepEqual(calls, ['push 0->1', 'reload', 'repair']);
-  t.deepEqual(edge.held, [1]);
+  t.deepEqual(edge.serving, [1]);
   t.regex(problems[0]!, /journal_unreadable/);
   pusher.reconcile(edge.position);
   await settled();
   t.deepEqual(calls.slice(3), ['reload']);
-  t.deepEqual(edge.held, [1]);
+  t.deepEqual(edge.serving, [1]);
 });
 
 test('what is refused is not pushed again: after a back-off the data plane reads the journal', async (t) => {
@@ -192,7 +192,7 @@ test('what is refused is not pushed again: after a back-off the data plane reads
   t.is(calls[1], 'reload');
   t.is(calls.length, 4);
   t.deepEqual(delays, [0, 0, 1]);
-  t.deepEqual(edge.held, [1]);
+  t.deepEqual(edge.serving, [1]);
 });
 
 test('what the data plane holds beyond the journal is not taken back', async (t) => {
@@ -236,7 +236,7 @@ for (const code of ['unavailable', 'internal']) {
     pusher.reconcile(edge.position);
     await settled();
     t.deepEqual(calls, ['reload', 'reload']);
-    t.deepEqual(edge.held, [1]);
+    t.deepEqual(edge.serving, [1]);
     // It is not asked for again.
     edge.position = 3;
     pusher.reconcile(3);
@@ -264,10 +264,10 @@ test('property: any mix of changes, failures, restarts and reconciliations ends 
       for (const name of actions) {
         if (name === 'change') world.change();
         else if (name === 'unavailable' || name === 'internal') world.failNext(name);
-        else if (name === 'restart-empty') Object.assign(world.edge, { position: 0, held: [] });
+        else if (name === 'restart-empty') Object.assign(world.edge, { position: 0, serving: [] });
         else if (name === 'restart-old') {
           const position = Math.floor(world.journal.length / 2);
-          Object.assign(world.edge, { position, held: world.journal.slice(0, position) });
+          Object.assign(world.edge, { position, serving: world.journal.slice(0, position) });
         } else if (name === 'unreadable') world.loseJournal();
         else if (name === 'reload') world.pusher.requestReload();
         else if (name === 'status') world.pusher.reconcile(world.edge.position);
@@ -278,7 +278,7 @@ test('property: any mix of changes, failures, restarts and reconciliations ends 
         world.pusher.reconcile(world.edge.position);
         await world.settled();
       }
-      return JSON.stringify(world.edge.held) === JSON.stringify(world.journal) && world.pusher.idle;
+      return JSON.stringify(world.edge.serving) === JSON.stringify(world.journal) && world.pusher.idle;
     }),
     { numRuns: 300 },
   );
