@@ -430,7 +430,7 @@ const FORMS: readonly FormCase[] = [
   },
   {
     file: 'features/rollouts/PolicyForm.vue',
-    open: onPage(() => `/clusters/${clusterId}/canary`, 'rollouts.policy.few'),
+    open: onPage(() => `/rollouts?clusterId=${clusterId}`, 'rollouts.policy.few'),
     submit: 'shared.form.save',
     fields: {
       'rollouts.policy.window': number(3600),

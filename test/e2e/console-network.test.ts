@@ -355,7 +355,7 @@ async function usedSites(): Promise<void> {
 test.serial('usage is summed, drawn, listed by site and exported; what is missing is said', async (t) => {
   const visitor = await operatorVisit('/overview');
   const { page } = visitor;
-  await page.getByRole('navigation', { name: 'Navigation' }).getByRole('link', { name: 'Traffic' }).click();
+  await page.getByRole('navigation', { name: 'Navigation' }).getByRole('link', { name: 'Usage' }).click();
   await page.getByRole('heading', { level: 1, name: 'Usage' }).waitFor();
   await page.getByText('No traffic in this period.').waitFor();
   await usedSites();
@@ -669,7 +669,7 @@ for (const [theme, language] of [
       }
       await page.setViewportSize({ width: 1440, height: 900 });
     };
-    await page.goto(`/clusters/${clusterId}/canary`);
+    await page.goto(`/rollouts?clusterId=${clusterId}`);
     await page.locator('.canary-figures').waitFor();
     await look('rollout-running');
     await page.locator('.rollout-state .el-button--danger').click();
@@ -695,7 +695,7 @@ test.serial('a canary is told in words and figures, and aborted after one questi
     answer = takenBack(clusterId);
     return route.fulfill({ json: answer });
   });
-  await page.goto(`/clusters/${clusterId}/canary`);
+  await page.goto(`/rollouts?clusterId=${clusterId}`);
   const now = page.getByRole('region', { name: 'Current canary' });
   await now.getByText('2 canary nodes run revision 42. All other nodes stay at revision 41.').waitFor();
   await now.getByText(/left\. All nodes get the change at/).waitFor();

@@ -14,16 +14,7 @@ export default {
     },
   ],
   navigation: [{ group: 'network', order: 40, title, icon: Promotion, to: '/rollouts' }],
-  parts: [
-    {
-      of: 'cluster',
-      name: 'canary',
-      group: 'last',
-      order: 5,
-      title: { en: 'Canary', 'zh-CN': '灰度' },
-      component: () => import('./ClusterCanary.vue'),
-    },
-  ],
+  places: { rollout: (clusterId) => `/rollouts?clusterId=${clusterId}` },
   actions: [
     {
       title: { en: 'Current canary', 'zh-CN': '当前灰度' },

@@ -1,12 +1,11 @@
 import { DataLine } from '@element-plus/icons-vue';
 import type { Feature } from '@/app/feature.ts';
 
-const traffic = { en: 'Traffic', 'zh-CN': '流量' };
 const title = { en: 'Usage', 'zh-CN': '用量' };
 
 export default {
-  routes: [{ path: '/traffic', name: 'traffic', title: traffic }],
-  navigation: [{ group: 'top', order: 30, title: traffic, icon: DataLine, to: '/traffic' }],
+  routes: [{ path: '/traffic', name: 'traffic', title }],
+  navigation: [{ group: 'top', order: 30, title, icon: DataLine, to: '/traffic' }],
   parts: [
     { of: 'traffic', name: 'usage', order: 20, title, component: () => import('./UsagePage.vue') },
     { of: 'site', name: 'usage', order: 25, title, component: () => import('./SiteUsage.vue') },
