@@ -1,5 +1,6 @@
 // Rules through a real console: made from a template, wrong and mended, ordered, saved, merged with what somebody else
 // saved, read from a file, tried, counted; and bulk redirects with their files.
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: replacements name their stars so
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
@@ -143,6 +144,44 @@ test.serial(
     await visitor.close();
   },
 );
+
+test.serial('a redirect from a pattern shows where an example goes, and becomes a rule', async (t) => {
+  const site = await stories.newSite();
+  const visitor = await stories.operatorVisit(`/sites/${site.id}/redirects`);
+  const { page } = visitor;
+  await page.getByRole('link', { name: 'Redirect a pattern', exact: true }).click();
+  const dialog = page.getByRole('dialog', { name: 'Redirect a pattern' });
+  await dialog.getByText('Fill in both patterns and a URL to see where it leads.').waitFor();
+  await dialog.getByRole('button', { name: '/blog/* → /news/${1}', exact: true }).click();
+  await dialog.getByText('Redirects to /news/2026/hello').waitFor();
+  await dialog.getByLabel('Example URL', { exact: true }).fill('https://www.example.com/shop');
+  await dialog.getByText('Not redirected: the URL does not match the pattern.').waitFor();
+  await dialog.getByLabel('To', { exact: true }).fill('/news/${2}');
+  await button(page, 'Done').click();
+  await dialog.getByText(/use only stars of the first pattern/).waitFor();
+  await dialog.getByLabel('To', { exact: true }).fill('/news/${1}');
+  t.deepEqual([...(await layoutFaults(page)), ...(await accessibilityFaults(page))], []);
+  await button(page, 'Done').click();
+  await gone(page);
+  await saveAll(page);
+  await tracker(page).first().waitFor();
+  t.like(await readRules(site.id), [
+    {
+      name: '/blog/* → /news/${1}',
+      phase: 'redirect',
+      enabled: true,
+      expression: 'http.request.uri.path wildcard "/blog/*"',
+      action: {
+        kind: 'redirect',
+        target: 'wildcard_replace(http.request.uri.path, "/blog/*", "/news/${1}")',
+        statusCode: 301,
+        preserveQuery: true,
+      },
+    },
+  ]);
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
 
 test.serial('rules are read from a file, which is refused with the rule and field that is wrong', async (t) => {
   const folder = temporaryFolder(t);

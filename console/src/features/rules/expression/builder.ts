@@ -150,6 +150,7 @@ export function linesOf(value: string): string[] {
     .filter((line) => line !== '');
 }
 
-function literalText(value: string, type: ValueType): string {
+/** A value as the language writes it. */
+export function literalText(value: string, type: ValueType): string {
   return type === 'string' ? JSON.stringify(value) : value.trim();
 }
