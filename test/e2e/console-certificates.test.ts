@@ -41,6 +41,7 @@ test.serial('a certificate is pasted, chosen for a site, and not deleted while t
   await page.getByText('This site is served over HTTP only.').waitFor();
   await page.getByRole('combobox', { name: 'Certificate of the site', exact: true }).click();
   await page.getByRole('option', { name: 'shop', exact: true }).click();
+  await page.getByRole('link', { name: 'Redirect and HSTS', exact: true }).click();
   await page.getByRole('switch', { name: 'Redirect to HTTPS', exact: true }).press('Space');
   await saveButton(page).click();
   await page.getByText('HTTPS with shop, valid until').waitFor();
@@ -61,6 +62,53 @@ test.serial('a certificate is pasted, chosen for a site, and not deleted while t
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
 });
+
+test.serial(
+  'an upload from a site ends with its use there; a DNS credential is added where one is asked for',
+  async (t) => {
+    const site = await stories.newSite();
+    const certificate = await testCertificate(site.domains);
+    const visitor = await stories.operatorVisit(`/sites/${site.id}/https`);
+    const { page } = visitor;
+    // Lower than the dialog: its fields scroll, its buttons stay.
+    await page.setViewportSize({ width: 1280, height: 420 });
+    await page.getByRole('button', { name: 'Upload a certificate', exact: true }).click();
+    const dialog = page.getByRole('dialog', { name: 'Upload a certificate' });
+    const upload = dialog.getByRole('button', { name: 'Upload', exact: true });
+    await settled(page);
+    const box = await upload.boundingBox();
+    t.true(box !== null && box.y + box.height <= 420, 'the button is in sight');
+    await dialog.getByLabel('Name', { exact: true }).fill('from the site');
+    await dialog.getByLabel(CHAIN, { exact: true }).fill(certificate.chainPem);
+    await dialog.getByLabel(KEY, { exact: true }).fill(certificate.privateKeyPem);
+    await upload.click();
+    await page.getByRole('button', { name: 'Use for this site', exact: true }).click();
+    await page.getByText(/^HTTPS with from the site, valid until .* days left\)\.$/).waitFor();
+    await page.getByText(`Domains covered: ${site.domains[0]}`).waitFor();
+
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await page.getByRole('button', { name: 'Get a certificate', exact: true }).click();
+    const request = page.getByRole('dialog', { name: 'HTTPS for this site' });
+    await request.getByRole('combobox', { name: 'Validation', exact: true }).press('Enter');
+    await page.getByRole('option', { name: 'DNS-01, by a DNS record', exact: true }).click();
+    await request.getByRole('button', { name: 'Add a DNS credential', exact: true }).click();
+    const adding = page.getByRole('dialog', { name: 'Add a DNS credential' });
+    for (const [label, text] of [
+      ['Name', 'From the site'],
+      ['Zone', 'example.com'],
+      ['DNS server', 'ns.example.com'],
+      ['TSIG key name', 'key.example.com'],
+      ['Secret', 'c2VjcmV0IG9mIGEgdGVzdA=='],
+    ] as const) {
+      await adding.getByLabel(label, { exact: true }).fill(text);
+    }
+    await adding.getByRole('button', { name: 'Save', exact: true }).click();
+    await adding.waitFor({ state: 'detached' });
+    await request.locator('.el-select').getByText('From the site', { exact: true }).waitFor();
+    t.deepEqual([...(await layoutFaults(page)), ...visitor.faults()], []);
+    await visitor.close();
+  },
+);
 
 const CHAIN = 'Certificate chain (PEM)';
 const KEY = 'Private key (PEM)';
@@ -121,7 +169,7 @@ test.serial('a certificate comes from files, and another one takes its place by 
 
 test.serial('compression is chosen by keyboard, and what differs from every preset says so', async (t) => {
   const site = await stories.newSite();
-  const visitor = await stories.operatorVisit(`/sites/${site.id}/https`);
+  const visitor = await stories.operatorVisit(`/sites/${site.id}/https#compression`);
   const { page } = visitor;
   const preset = page.getByRole('combobox', { name: 'Preset', exact: true });
   await preset.press('Enter');
@@ -242,6 +290,7 @@ test.serial('what ended or failed is found in the list, says why, and is replace
     await looked(page, `site-${language}`);
     if (language === 'en') {
       // What would rescue the site's visitors is saved, expired or not.
+      await page.getByRole('link', { name: 'Redirect and HSTS', exact: true }).click();
       await page.getByRole('switch', { name: 'Redirect to HTTPS', exact: true }).press('Space');
       await saveButton(page).click();
       await eventually(async () => !(await api.ok('GET', `/sites/${site.id}/https`)).settings.forceHttps);

@@ -200,7 +200,7 @@ const FORMS: readonly FormCase[] = [
   },
   {
     file: 'features/certificates/SiteHttps.vue',
-    open: onPage(() => `/sites/${site.id}/https`, 'certificates.https.maxLength'),
+    open: onPage(() => `/sites/${site.id}/https#compression`, 'certificates.https.maxLength'),
     submit: 'shared.form.save',
     fields: { 'certificates.https.maxLength': { longest: () => '1 TiB', tooLong: '-1' } },
     stays: true,

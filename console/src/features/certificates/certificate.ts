@@ -7,6 +7,9 @@ const SOON_MS = SOON_DAYS * 24 * 3_600_000;
 
 export type CertificateState = 'valid' | 'soon' | 'expired' | 'issuing' | 'failed' | 'unrenewed';
 
+/** Whole days until a certificate expires; negative once it has. */
+export const daysLeft = (notAfter: string, now: number) => Math.floor((Date.parse(notAfter) - now) / 86_400_000);
+
 /** Of the moment `now`, Unix milliseconds. */
 export function certificateState(
   { status, notAfter }: Pick<CertificateSummary, 'status' | 'notAfter'>,

@@ -34,6 +34,11 @@ export function formatTime(iso: string): string {
   return new Intl.DateTimeFormat(locale(), { dateStyle: 'medium', timeStyle: 'medium' }).format(new Date(iso));
 }
 
+/** The day in the browser's zone. */
+export function formatDay(iso: string): string {
+  return new Intl.DateTimeFormat(locale(), { dateStyle: 'medium' }).format(new Date(iso));
+}
+
 /** The time of day in the browser's zone, to the minute. */
 export function formatClock(iso: string): string {
   return new Intl.DateTimeFormat(locale(), { timeStyle: 'short' }).format(new Date(iso));
