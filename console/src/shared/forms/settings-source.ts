@@ -38,13 +38,13 @@ export function useSettings<P extends AnyProcedure>(
   };
 }
 
-/** What the page has already, and reads again with `reload`. */
-export function pageSettings<V extends object>(
-  value: () => V | undefined,
-  fixed: () => object,
-  read: () => Promise<V>,
+/** An object that the page has already, and reads again with `reload`; `get` takes its id. */
+export function objectSettings<V extends { id: string }>(
+  get: AnyProcedure,
+  value: () => V,
   reload: () => unknown,
 ): SettingsSource<V> {
+  const fixed = () => ({ id: value().id });
   return {
     get value() {
       return value();
@@ -52,7 +52,7 @@ export function pageSettings<V extends object>(
     get fixed() {
       return fixed();
     },
-    read,
+    read: () => call(get, fixed() as never) as Promise<unknown> as Promise<V>,
     reload,
   };
 }
