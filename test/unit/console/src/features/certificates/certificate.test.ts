@@ -1,5 +1,9 @@
 import test from 'ava';
-import { certificateState, SOON_DAYS } from '../../../../../../console/src/features/certificates/certificate.ts';
+import {
+  certificateState,
+  daysLeft,
+  SOON_DAYS,
+} from '../../../../../../console/src/features/certificates/certificate.ts';
 import { CERTIFICATE_ENDING_DAYS } from '../../../../../../contract/resources/certificates.ts';
 
 const NOW = Date.parse('2026-11-23T12:00:00Z');
@@ -23,4 +27,9 @@ for (const [status, notAfter, state] of [
 
 test('what ends soon in a badge is what the filter of the list finds', (t) => {
   t.is(SOON_DAYS, CERTIFICATE_ENDING_DAYS);
+});
+
+test('days left are whole days, and negative once a certificate has expired', (t) => {
+  const days = [90, 1.5, 0.5, -0.5].map((left) => daysLeft(inDays(left), NOW));
+  t.deepEqual(days, [90, 1, 0, -1]);
 });
