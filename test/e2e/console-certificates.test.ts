@@ -83,7 +83,7 @@ test.serial(
     await dialog.getByLabel(KEY, { exact: true }).fill(certificate.privateKeyPem);
     await upload.click();
     await page.getByRole('button', { name: 'Use for this site', exact: true }).click();
-    await page.getByText(/^HTTPS with from the site, valid until .* days left\)\.$/).waitFor();
+    await page.getByText(/^HTTPS with from the site, valid until .* days left\)\./).waitFor();
     await page.getByText(`Domains covered: ${site.domains[0]}`).waitFor();
 
     await page.setViewportSize({ width: 1440, height: 900 });
