@@ -29,7 +29,11 @@ func (s *settings) fits(x *exchange.Exchange, a *exchange.Answer) (list choices)
 		return list
 	}
 	contentType, told := typeOf(a)
-	if !told && !notModified(a) || neverCompressed(contentType) {
+	if told && partial(a) && contentType == "multipart/byteranges" {
+		// The parts hide the type of the whole.
+		contentType, told = "", false
+	}
+	if !told && !notModified(a) && !partial(a) || neverCompressed(contentType) {
 		return list
 	}
 	o := &x.Overrides
@@ -68,11 +72,13 @@ func (c *choices) welcome(a accepted) {
 
 func notModified(a *exchange.Answer) bool { return a.Status == 304 }
 
+func partial(a *exchange.Answer) bool { return a.Status == 206 }
+
 // untouchable reports whether an answer stays as it is whatever its type is: of a status that is not compressed, encoded
-// already, or not to be changed on its way. An answer without change counts as the answer that it stands for.
+// already, or not to be changed on its way. An answer without change, or of a part, counts as the answer that it stands for.
 func untouchable(x *exchange.Exchange, a *exchange.Answer) bool {
 	switch a.Status {
-	case 200, 304, 403, 404:
+	case 200, 206, 304, 403, 404:
 	default:
 		return true
 	}
@@ -80,13 +86,26 @@ func untouchable(x *exchange.Exchange, a *exchange.Answer) bool {
 		exchange.HasToken(a.Header["Cache-Control"], "no-transform") || exchange.HasToken(x.In.Header["Cache-Control"], "no-transform")
 }
 
-// lengthOf is the length of an answer, where that is known before it comes.
+// lengthOf is the length of an answer, where that is known before it comes; of the whole where the answer is a part.
 func lengthOf(a *exchange.Answer) (length uint64, known bool) {
+	if partial(a) {
+		return completeLength(a.Header["Content-Range"])
+	}
 	values := a.Header["Content-Length"]
 	if len(values) != 1 || notModified(a) {
 		return 0, false
 	}
 	length, err := strconv.ParseUint(values[0], 10, 63)
+	return length, err == nil
+}
+
+// completeLength reads how long the whole is that a part was taken from (RFC 9110 §14.4).
+func completeLength(values []string) (length uint64, known bool) {
+	if len(values) != 1 {
+		return 0, false
+	}
+	_, complete, _ := strings.Cut(values[0], "/")
+	length, err := strconv.ParseUint(strings.Trim(complete, " \t"), 10, 63)
 	return length, err == nil
 }
 

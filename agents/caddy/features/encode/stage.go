@@ -34,6 +34,10 @@ func Response(c *core.Core) exchange.ResponseStage {
 			return
 		}
 		vary(a.Header)
+		if partial(a) {
+			// RFC 9110 §15.3.7: a part varies as the whole would. It stays as it is.
+			return
+		}
 		if notModified(a) {
 			weakenUnchanged(x, a)
 			return
