@@ -223,8 +223,14 @@ func parseField(line string) (name, value string, err error) {
 	if colon <= 0 {
 		return "", "", fmt.Errorf("%w: field %.80q", errMalformed, line)
 	}
-	for i := range colon {
-		if !tokenByte[line[i]] {
+	// RFC 9112 §5.1: a proxy removes blanks before the colon of a response. A line that begins with one stays refused: it
+	// continues the line before.
+	name = strings.TrimRight(line[:colon], " \t")
+	if name == "" {
+		return "", "", fmt.Errorf("%w: field %.80q", errMalformed, line)
+	}
+	for i := range len(name) {
+		if !tokenByte[name[i]] {
 			return "", "", fmt.Errorf("%w: field %.80q", errMalformed, line)
 		}
 	}
@@ -234,7 +240,7 @@ func parseField(line string) (name, value string, err error) {
 			return "", "", fmt.Errorf("%w: field %.80q", errMalformed, line)
 		}
 	}
-	return canonicalName(line[:colon]), value, nil
+	return canonicalName(name), value, nil
 }
 
 // canonicalName spares an allocation for the names that most answers have.
