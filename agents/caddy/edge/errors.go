@@ -34,7 +34,7 @@ func (ErrorHandler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhtt
 		code = pages.BadRequest
 	}
 	// The head of its request was whole.
-	conn := listen.FromContext(r.Context())
+	conn := listen.FromRequest(r)
 	x := exchanges.Get().(*exchange.Exchange)
 	x.Begin(w, r)
 	endAfter(x, r)

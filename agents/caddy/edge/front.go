@@ -48,7 +48,7 @@ const maxMethodBytes = 32
 
 // ServeHTTP answers the request.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	conn := listen.FromContext(r.Context())
+	conn := listen.FromRequest(r)
 	if conn != nil && r.ProtoMajor == 1 && f.writeIdle > 0 {
 		// Also for what the server writes on its own behalf while the request is answered.
 		conn.BoundWrites(f.writeIdle)

@@ -57,7 +57,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 
 // ServeHTTP answers the request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
-	h.serve(w, r, listen.FromContext(r.Context()), 0)
+	h.serve(w, r, listen.FromRequest(r), 0)
 	return nil
 }
 

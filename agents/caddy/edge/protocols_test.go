@@ -91,7 +91,7 @@ func serveBy(t *testing.T, h *edge, decider exchange.TLS, protocol int, around f
 			t.Fatal(err)
 		}
 		handler := around(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			h.serve(w, r, listen.FromContext(r.Context()), time.Minute)
+			h.serve(w, r, listen.FromRequest(r), time.Minute)
 		}))
 		end, err := wrapper.ServeHTTP3(socket, 443, decider, handler)
 		if err != nil {

@@ -61,7 +61,7 @@ func (m *Meter) Sent(p []byte) {
 	if owner == nil {
 		// Nobody but the server writes between two requests: it refused one.
 		owner = m.node
-		if status := statusOf(p); status != 0 && owner.refused != nil {
+		if status := StatusOf(p); status != 0 && owner.refused != nil {
 			owner.refused(status)
 		}
 	}
@@ -238,8 +238,8 @@ func (s *headScan) scan(p []byte) int {
 	return i
 }
 
-// statusOf reads the status of an answer that begins with its status line; 0 where none does.
-func statusOf(p []byte) int {
+// StatusOf returns the status of a response of HTTP/1 that begins with its status line, 0 for anything else.
+func StatusOf(p []byte) int {
 	const before = len("HTTP/1.1 ")
 	if len(p) < before+3 || string(p[:7]) != "HTTP/1." {
 		return 0

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -54,6 +55,10 @@ type Conn struct {
 	greeted bool
 	rest    *bufio.Reader
 
+	http1 http1
+	// State of TLS, for requests of HTTP/1; else nil.
+	secure *tls.ConnectionState
+
 	// No TLS lies between the connection and its requests.
 	plain bool
 	// Requests share the connection, as in HTTP/2.
@@ -76,6 +81,13 @@ var (
 
 // Read reads the PROXY header first where the cluster's setting asks for one.
 func (c *Conn) Read(p []byte) (int, error) {
+	if c.plain {
+		return c.http1.read(p, c.readRaw)
+	}
+	return c.readRaw(p)
+}
+
+func (c *Conn) readRaw(p []byte) (int, error) {
 	if !c.started {
 		c.started = true
 		if proxyMode(c.core.Tables()) {
@@ -222,12 +234,22 @@ func (c *Conn) Abort() {
 
 type connKey struct{}
 
-// FromContext returns the connection of a request, nil when it did not come through the wrapper. Every handler asks for it
-// before anything else: that is how a connection is known to have sent the head of a request, for which its time is
-// limited.
+// FromRequest returns the connection of a request, nil when it did not come through the wrapper. Every handler asks for it
+// before anything else. It also completes what the request says of TLS.
+func FromRequest(r *http.Request) *Conn {
+	c := FromContext(r.Context())
+	if c != nil && r.TLS == nil {
+		r.TLS = c.secure
+	}
+	return c
+}
+
+// FromContext returns the connection of a request, nil when it did not come through the wrapper. That is how a connection
+// is known to have sent the head of a request, for which its time is limited, and who writes its response.
 func FromContext(ctx context.Context) *Conn {
 	c, _ := ctx.Value(connKey{}).(*Conn)
 	if c != nil {
+		c.http1.handled.Store(true)
 		c.asked()
 	}
 	return c
@@ -248,6 +270,9 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 		case *Conn:
 			c.shared = secure != nil && secure.ConnectionState().NegotiatedProtocol == "h2"
 			return context.WithValue(ctx, connKey{}, c)
+		case *secureConn:
+			c.under.secure = c.state
+			return context.WithValue(ctx, connKey{}, c.under)
 		case interface{ NetConn() net.Conn }:
 			conn = c.NetConn()
 		default:

@@ -39,8 +39,14 @@ func (w *Wrapper) prepare(server *http.Server) {
 	// Between two requests, what is written is the server's own. Closing says so by itself.
 	former := server.ConnState
 	server.ConnState = func(conn net.Conn, state http.ConnState) {
-		if c, ok := conn.(*Conn); ok && state == http.StateIdle {
-			c.meter.End()
+		if state == http.StateIdle {
+			switch c := conn.(type) {
+			case *Conn:
+				c.http1.handled.Store(false)
+				c.meter.End()
+			case *secureConn:
+				c.under.http1.handled.Store(false)
+			}
 		}
 		if former != nil {
 			former(conn, state)

@@ -49,7 +49,7 @@ type tlsListener struct {
 	*listener
 	decides exchange.TLS
 	config  *tls.Config
-	shaken  chan *tls.Conn
+	shaken  chan net.Conn
 	// Connections for goroutines that wait, and how many do.
 	arrived chan *Conn
 	idle    atomic.Int32
@@ -63,7 +63,7 @@ func newTLSListener(l *listener) *tlsListener {
 	if decides == nil {
 		decides = nobody{}
 	}
-	t := &tlsListener{listener: l, decides: decides, config: decides.ServerConfig(), shaken: make(chan *tls.Conn), arrived: make(chan *Conn), ended: make(chan struct{})}
+	t := &tlsListener{listener: l, decides: decides, config: decides.ServerConfig(), shaken: make(chan net.Conn), arrived: make(chan *Conn), ended: make(chan struct{})}
 	go t.run()
 	return t
 }
@@ -117,8 +117,12 @@ func (t *tlsListener) shake(c *Conn) {
 		_ = c.Close()
 		return
 	}
+	var served net.Conn = conn
+	if conn.ConnectionState().NegotiatedProtocol != protoHTTP2 {
+		served = newSecureConn(conn, c)
+	}
 	select {
-	case t.shaken <- conn:
+	case t.shaken <- served:
 	case <-t.ended:
 		_ = c.Close()
 	}

@@ -62,6 +62,13 @@ func (c *Conn) Gather(body int) {
 
 // Write writes to the client, whole answers where Gather asks for it.
 func (c *Conn) Write(p []byte) (int, error) {
+	if c.plain {
+		return c.http1.write(p, c.writeRaw)
+	}
+	return c.writeRaw(p)
+}
+
+func (c *Conn) writeRaw(p []byte) (int, error) {
 	if c.gathering == 0 {
 		return c.send(p)
 	}
