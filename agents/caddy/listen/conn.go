@@ -2,8 +2,10 @@ package listen
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -151,7 +153,7 @@ func (c *Conn) readProxyHeader() error {
 			c.meter.ReceivedBefore(raw.bytes - rest)
 		}
 	}()
-	header, err := proxyproto.Read(reader)
+	header, err := readProxy(reader)
 	if err != nil {
 		// Who sends nothing and leaves, as checks of balancers do, breaks nothing.
 		if !errors.Is(err, io.EOF) {
@@ -178,6 +180,42 @@ func (c *Conn) readProxyHeader() error {
 		c.rest = reader
 	}
 	return nil
+}
+
+const (
+	proxyLine = "PROXY "
+	// The longest line of version 1, with its end.
+	maxProxyLine = 107
+)
+
+// readProxy reads a PROXY header. One of version 2 without an address family, which its parser refuses, says as little as
+// one of a check of the balancer itself: the peer is the client.
+func readProxy(reader *bufio.Reader) (*proxyproto.Header, error) {
+	awaitLine(reader)
+	const before, family = 12, 13
+	if p, err := reader.Peek(1); err == nil && p[0] == proxyproto.SIGV2[0] {
+		p, err := reader.Peek(before + 4)
+		if err == nil && bytes.HasPrefix(p, proxyproto.SIGV2) && p[before] == byte(proxyproto.PROXY) && p[family] == byte(proxyproto.UNSPEC) {
+			length := before + 4 + int(binary.BigEndian.Uint16(p[before+2:]))
+			if _, err := reader.Peek(length); err != nil {
+				return nil, err
+			}
+			_, err = reader.Discard(length)
+			return &proxyproto.Header{Version: 2, Command: proxyproto.LOCAL}, err
+		}
+	}
+	return proxyproto.Read(reader)
+}
+
+// awaitLine waits until a PROXY header of version 1 has come whole, because its parser takes nothing else, while a
+// network may deliver it in any two segments. Everything else, and what ends before, is for the parser to judge.
+func awaitLine(reader *bufio.Reader) {
+	for n := 1; n <= maxProxyLine; n++ {
+		p, err := reader.Peek(n)
+		if err != nil || n <= len(proxyLine) && p[n-1] != proxyLine[n-1] || p[n-1] == '\n' {
+			return
+		}
+	}
 }
 
 // Proxied is the address from the PROXY header, invalid without one.

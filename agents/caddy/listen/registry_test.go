@@ -220,12 +220,15 @@ func TestRegistryUnderLoad(t *testing.T) {
 	}
 }
 
-func proxied(t *testing.T, header string) (*Conn, string, error) {
+func proxied(t *testing.T, header ...string) (*Conn, string, error) {
 	t.Helper()
 	node := newCore(t, &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL})
 	c, there := open(t, &Registry{}, node, "192.0.2.1")
 	go func() {
-		_, _ = io.WriteString(there, header+"hello")
+		for _, segment := range header {
+			_, _ = io.WriteString(there, segment)
+		}
+		_, _ = io.WriteString(there, "hello")
 		there.Close()
 	}()
 	if c.Proxied().IsValid() {
@@ -237,20 +240,30 @@ func proxied(t *testing.T, header string) (*Conn, string, error) {
 
 func TestProxyHeader(t *testing.T) {
 	for name, c := range map[string]struct{ header, want string }{
-		"v1 IPv4":        {"PROXY TCP4 203.0.113.1 192.0.2.1 1 2\r\n", "203.0.113.1"},
-		"v1 IPv6":        {"PROXY TCP6 2001:db8::1 2001:db8::2 1 2\r\n", "2001:db8::1"},
-		"v1 mapped":      {"PROXY TCP6 ::ffff:203.0.113.1 ::ffff:192.0.2.1 1 2\r\n", "203.0.113.1"},
-		"v1 unknown":     {"PROXY UNKNOWN\r\n", "192.0.2.1"},
-		"v2 IPv4":        {"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c\xcb\x00\x71\x01\x7f\x00\x00\x01\x00\x01\x00\x02", "203.0.113.1"},
-		"v2 own request": {"\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00", "192.0.2.1"},
+		"v1 IPv4":              {"PROXY TCP4 203.0.113.1 192.0.2.1 1 2\r\n", "203.0.113.1"},
+		"v1 IPv6":              {"PROXY TCP6 2001:db8::1 2001:db8::2 1 2\r\n", "2001:db8::1"},
+		"v1 mapped":            {"PROXY TCP6 ::ffff:203.0.113.1 ::ffff:192.0.2.1 1 2\r\n", "203.0.113.1"},
+		"v1 unknown":           {"PROXY UNKNOWN\r\n", "192.0.2.1"},
+		"v2 IPv4":              {"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c\xcb\x00\x71\x01\x7f\x00\x00\x01\x00\x01\x00\x02", "203.0.113.1"},
+		"v1 unknown, long":     {"PROXY UNKNOWN ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 65535 65535\r\n", "192.0.2.1"},
+		"v2 unspecified":       {"\r\n\r\n\x00\r\nQUIT\n\x21\x00\x00\x00", "192.0.2.1"},
+		"v2 unspecified, more": {"\r\n\r\n\x00\r\nQUIT\n\x21\x00\x00\x04abcd", "192.0.2.1"},
+		"v2 own request":       {"\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00", "192.0.2.1"},
 	} {
 		conn, text, err := proxied(t, c.header)
 		if err != nil || text != "hello" || conn.Proxied() != netip.MustParseAddr(c.want) {
 			t.Errorf("%s: %q from %s, %v", name, text, conn.Proxied(), err)
 		}
+		// A header may come in any two segments.
+		for cut := 1; cut < len(c.header); cut++ {
+			if conn, text, err := proxied(t, c.header[:cut], c.header[cut:]); err != nil || text != "hello" || conn.Proxied() != netip.MustParseAddr(c.want) {
+				t.Errorf("%s, cut at %d: %q from %s, %v", name, cut, text, conn.Proxied(), err)
+				break
+			}
+		}
 	}
 	for name, header := range map[string]string{
-		"none": "", "bad address": "PROXY TCP4 300.0.0.1 1.1.1.1 1 2\r\n", "too long": "PROXY " + string(make([]byte, 200)),
+		"none": "", "bad address": "PROXY TCP4 300.0.0.1 1.1.1.1 1 2\r\n", "too long": "PROXY " + string(make([]byte, 200)), "unfinished": "PROXY TCP4 203.0.113.1 192.0.2.1 1", "nothing like it": "POST / HTTP/1.1\r\n\r\n",
 		"v2 unix": "\r\n\r\n\x00\r\nQUIT\n\x21\x31\x00\xd8" + string(make([]byte, 216)),
 	} {
 		if conn, text, err := proxied(t, header); err == nil || text != "" || !conn.isClosed() {
