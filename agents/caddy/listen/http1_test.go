@@ -30,7 +30,9 @@ var plainAndTLS = map[string]bool{"plain": false, "TLS": true}
 
 func TestEmptyLinesBetweenRequestsAreSkipped(t *testing.T) {
 	const get = "GET / HTTP/1.1\r\nHost: a.com\r\n\r\n"
-	put := func(method string) string { return method + " / HTTP/1.1\r\nHost: a.com\r\nContent-Length: 2\r\n\r\nok" }
+	put := func(method string) string {
+		return method + " / HTTP/1.1\r\nHost: a.com\r\nContent-Length: 2\r\n\r\nok"
+	}
 	for over, overTLS := range plainAndTLS {
 		l := listen(t, overTLS, Limits{})
 		for name, requests := range map[string][]string{
