@@ -10,7 +10,7 @@ import (
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 )
 
-// candidates lists the origins a request may try, best first, into list: the first tier that has any of healthy
+// candidates lists the origins a request tries first, best first, into list: the first tier that has any of healthy
 // primaries, healthy backups and, when all are down, everything. All have the scheme of the first, because a request
 // must not change between http and https on its way.
 func (g *group) candidates(list []int32, key string, i *instead) []int32 {
@@ -19,6 +19,12 @@ func (g *group) candidates(list []int32, key string, i *instead) []int32 {
 		return append(list, 0)
 	}
 	list = g.tier(list, i)
+	g.order(list, key)
+	return g.ofOneScheme(list)
+}
+
+// order puts the origins of a tier in the order of the policy.
+func (g *group) order(list []int32, key string) {
 	switch g.pool.policy {
 	case configv1.BalancePolicy_BALANCE_POLICY_ROUND_ROBIN:
 		g.smoothRoundRobin(list)
@@ -27,11 +33,30 @@ func (g *group) candidates(list []int32, key string, i *instead) []int32 {
 	default:
 		g.weightedRandom(list)
 	}
+}
+
+func (g *group) ofOneScheme(list []int32) []int32 {
 	if len(list) == 0 {
 		return list
 	}
 	secure := g.origins[list[0]].dial.tls != plain
 	return slices.DeleteFunc(list, func(i int32) bool { return (g.origins[i].dial.tls != plain) != secure })
+}
+
+// withBackups adds to a list of primaries the backups that are up, for a request that no primary could serve.
+func (g *group) withBackups(list []int32, key string, instead *instead) []int32 {
+	tried := len(list)
+	if tried == 0 || g.origins[list[tried-1]].backup {
+		return list
+	}
+	now := g.pool.state.now()
+	for i := range g.origins {
+		if o := &g.origins[i]; o.backup && !g.pool.state.down(instead.healthOf(o), now) {
+			list = append(list, int32(i))
+		}
+	}
+	g.order(list[tried:], key)
+	return g.ofOneScheme(list)
 }
 
 func (g *group) tier(list []int32, instead *instead) []int32 {

@@ -58,6 +58,8 @@ type fetch struct {
 	// Where the request is going on at the moment: a connection of the own client, or an upload in the hands of the other.
 	asking *conn
 	shared *sharedBody
+	// An answer of an origin that is worse than another's, and better than an error of the edge.
+	held heldAnswer
 	// The answer of the own client, once there is one.
 	answer   *exchange.Answer
 	origin   *origin
@@ -97,6 +99,10 @@ func (f Fetcher) Fetch(x *exchange.Exchange) *exchange.Answer {
 
 // abandon ends what a panic left going on: nothing may read the body of an exchange that is over. The fetch is garbage.
 func (t *fetch) abandon() {
+	if c := t.held.conn; c != nil {
+		c.unwatch()
+		_ = c.Conn.Close()
+	}
 	if t.shared != nil {
 		_ = t.shared.seal()
 	}
@@ -133,10 +139,11 @@ func (t *fetch) fetch() *exchange.Answer {
 		key = t.x.Target().Raw
 	}
 	t.list = t.group.candidates(slices.Grow(t.list, len(t.group.origins)), key, &t.instead)
+	defer t.dropHeld()
 	tries := 0
 	var last error
-	for i, index := range t.list {
-		o := t.dialled(&t.group.origins[index])
+	for i := 0; t.candidate(i, key); i++ {
+		o := t.dialled(&t.group.origins[t.list[i]])
 		answer, err := t.ask(o)
 		if err == nil {
 			status := answer.status()
@@ -146,9 +153,9 @@ func (t *fetch) fetch() *exchange.Answer {
 			} else {
 				p.state.succeed(o.health)
 			}
-			if tries++; bad && p.status && tries < p.tries && i+1 < len(t.list) && t.repeatable() {
+			if tries++; bad && p.status && tries < p.tries && t.candidate(i+1, key) && t.repeatable() {
 				last = fail(failStatus, nil)
-				answer.discard()
+				t.hold(answer)
 				continue
 			}
 			return answer.respond()
@@ -178,7 +185,18 @@ func (t *fetch) fetch() *exchange.Answer {
 			break
 		}
 	}
+	if answer := t.takeHeld(); answer != nil {
+		return answer.respond()
+	}
 	return t.failOrigin(last)
+}
+
+// candidate reports whether there is an origin for a further try. After the last primary come the backups that are up.
+func (t *fetch) candidate(i int, key string) bool {
+	if i == len(t.list) {
+		t.list = t.group.withBackups(t.list, key, &t.instead)
+	}
+	return i < len(t.list)
 }
 
 // prepareBody reads a small body. A failure is the client's.

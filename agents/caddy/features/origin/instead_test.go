@@ -47,7 +47,7 @@ func TestGroupsOfOrigins(t *testing.T) {
 	}{
 		{"the default group", "", []*configv1.Origin{calling(t, "a", ""), calling(t, "b", "blue"), calling(t, "c", "")}, "acac"},
 		{"another one", "blue", []*configv1.Origin{calling(t, "a", ""), calling(t, "b", "blue"), calling(t, "c", "green"), calling(t, "d", "blue")}, "bdbd"},
-		{"its backups are its own", "blue", []*configv1.Origin{calling(t, "a", ""), calling(t, "b", "blue", down), calling(t, "c", "", backup), calling(t, "d", "blue", backup), calling(t, "e", "blue", backup)}, "dede"},
+		{"its backups are its own", "blue", []*configv1.Origin{calling(t, "a", ""), calling(t, "b", "blue", down), calling(t, "c", "", backup), calling(t, "d", "blue", backup), calling(t, "e", "blue", backup)}, "eded"},
 		{"those of the default group are not another's", "", []*configv1.Origin{calling(t, "a", ""), calling(t, "b", "blue", backup)}, "aaaa"},
 		{"one that does not exist", "red", []*configv1.Origin{calling(t, "a", ""), calling(t, "b", "blue")}, "eeee"},
 		{"the default group is empty", "", []*configv1.Origin{calling(t, "b", "blue")}, "eeee"},
@@ -57,7 +57,7 @@ func TestGroupsOfOrigins(t *testing.T) {
 			e := newEdge(t, settings(func(p *configv1.OriginPool) { p.MaxFails = 1 }), c.origins...)
 			e.request = func(x *exchange.Exchange) { x.Out.Group = c.group }
 			if strings.Contains(c.name, "backups") {
-				// The primary is found to be down.
+				// The primary is found to be down, by a request that a backup serves.
 				e.get("/")
 			}
 			got := ""
