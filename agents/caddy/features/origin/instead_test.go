@@ -91,7 +91,7 @@ func TestGroupsDoNotShareTurns(t *testing.T) {
 
 func TestHostHeaderOfARule(t *testing.T) {
 	for _, c := range []struct{ own, rule, out, want string }{
-		{"", "", "", "127.0.0.1"},
+		{"", "", "", "asked.test:8082"},
 		{"own.test", "", "", "own.test"},
 		{"own.test", "rule.test:8080", "", "rule.test:8080"},
 		{"", "rule.test", "", "rule.test"},
@@ -101,7 +101,9 @@ func TestHostHeaderOfARule(t *testing.T) {
 		{"own.test", "[2001:db8::1]:8443", "", "[2001:db8::1]:8443"},
 	} {
 		e := newEdge(t, settings(), calling(t, "a", "", func(o *configv1.Origin) { o.HostHeader = c.own }))
-		e.request = func(x *exchange.Exchange) { x.Out.HostHeader, x.Out.Host = c.rule, c.out }
+		e.request = func(x *exchange.Exchange) {
+			x.In.HostRaw, x.Out.HostHeader, x.Out.Host = "Asked.test:8082", c.rule, c.out
+		}
 		e.wantGet("/", 200, "a "+c.want)
 	}
 	e := newEdge(t, settings(), calling(t, "a", ""))

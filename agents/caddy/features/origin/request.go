@@ -2,7 +2,6 @@ package origin
 
 import (
 	"iter"
-	"net"
 	"net/http"
 	"net/textproto"
 	"strconv"
@@ -55,7 +54,7 @@ func (t *fetch) appendHead(b []byte, o *origin) []byte {
 	}
 	if !out.Replaces("X-Forwarded-Host") {
 		b = append(b, "X-Forwarded-Host: "...)
-		b = appendLower(b, hostOf(in.HostRaw))
+		b = appendAuthority(b, in.HostRaw, in.Scheme)
 		b = append(b, '\r', '\n')
 	}
 	if in.Port != 0 && !out.Replaces("X-Forwarded-Port") {
@@ -92,9 +91,9 @@ func (t *fetch) appendHost(b []byte, o *origin) []byte {
 	case o.hostHeader != "":
 		return append(b, o.hostHeader...)
 	case t.x.Out.Host != "":
-		return appendLower(b, hostOf(t.x.Out.Host))
+		return appendAuthority(b, t.x.Out.Host, t.x.In.Scheme)
 	}
-	return appendLower(b, hostOf(t.x.In.HostRaw))
+	return appendAuthority(b, t.x.In.HostRaw, t.x.In.Scheme)
 }
 
 // appendFraming says how long the body is.
@@ -182,19 +181,22 @@ func appendTarget(b []byte, target string) []byte {
 	return append(b, target[start:]...)
 }
 
-// hostOf is the host without port, and without the dot at its end that sites are found with all the same.
-func hostOf(host string) string {
-	if strings.IndexByte(host, ':') >= 0 {
-		name, _, err := net.SplitHostPort(host)
-		switch {
-		case err != nil:
-			return host
-		case strings.IndexByte(name, ':') >= 0:
-			return "[" + name + "]"
-		}
-		host = name
+// appendAuthority appends a requested host in lower case: without the dot at its end that sites are found with all the same,
+// and with its port unless that is the default one of the scheme.
+func appendAuthority(b []byte, host, scheme string) []byte {
+	colon := strings.LastIndexByte(host, ':')
+	if colon < strings.IndexByte(host, ']') {
+		colon = -1
 	}
-	return strings.TrimSuffix(host, ".")
+	if colon < 0 {
+		return appendLower(b, strings.TrimSuffix(host, "."))
+	}
+	b = appendLower(b, strings.TrimSuffix(host[:colon], "."))
+	port, err := strconv.ParseUint(host[colon+1:], 10, 16)
+	if err != nil || port == 0 || port == 80 && scheme == "http" || port == 443 && scheme == "https" {
+		return b
+	}
+	return strconv.AppendUint(append(b, ':'), port, 10)
 }
 
 func appendLower(b []byte, s string) []byte {

@@ -42,7 +42,7 @@ func TestRequestHeaders(t *testing.T) {
 			[]string{"Host: site.test", loop, xff}, nil, ""},
 		"the port that was asked": {"X-Forwarded-Port: 1\r\nConnection: X-Forwarded-Port, X-Forwarded-Host\r\n", []string{"Host: site.test", loop, xff, "X-Forwarded-Port: 8443"},
 			func(x *exchange.Exchange) { x.In.Port = 8443 }, ""},
-		"edits come last": {"X-Gone: 1\r\nX-New: old\r\nX-More: 1\r\n", []string{"Host: other.test", loop, xff, "X-New: new", "X-More: 1", "X-More: 2"},
+		"edits come last": {"X-Gone: 1\r\nX-New: old\r\nX-More: 1\r\n", []string{"Host: other.test:99", loop, xff, "X-New: new", "X-More: 1", "X-More: 2"},
 			func(x *exchange.Exchange) {
 				x.Out.Host = "Other.test:99"
 				x.Out.Edits = []exchange.HeaderEdit{{Name: "X-Gone"}, {Name: "X-New", Values: []string{"new"}}, {Name: "X-More", Values: []string{"2"}, Add: true}}
@@ -74,7 +74,7 @@ func TestRequestHeaders(t *testing.T) {
 			origin.HostHeader = c.host
 			e := newEdge(t, settings(), origin)
 			e.request = c.in
-			answer := e.raw("GET / HTTP/1.1\r\nHost: Site.TEST:8080\r\n" + c.sent + "Connection: close\r\n\r\n")
+			answer := e.raw("GET / HTTP/1.1\r\nHost: Site.TEST\r\n" + c.sent + "Connection: close\r\n\r\n")
 			if !strings.HasPrefix(answer, "HTTP/1.1 200 OK\r\n") {
 				t.Fatalf("got %q", answer)
 			}
@@ -84,6 +84,49 @@ func TestRequestHeaders(t *testing.T) {
 				t.Fatalf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 			}
 		})
+	}
+}
+
+// Applications compare Origin with Host: a port that is not the scheme's own belongs to both (RFC 9110 §7.2).
+func TestOriginsSeeThePortOfTheHost(t *testing.T) {
+	for _, c := range []struct{ scheme, host, want string }{
+		{"http", "site.test", "site.test"},
+		{"http", "Site.TEST:8082", "site.test:8082"},
+		{"http", "site.test.:8082", "site.test:8082"},
+		{"http", "site.test:80", "site.test"},
+		{"http", "site.test:0080", "site.test"},
+		{"http", "site.test:443", "site.test:443"},
+		{"http", "site.test:08082", "site.test:8082"},
+		{"http", "site.test:", "site.test"},
+		{"http", "site.test:0", "site.test"},
+		{"http", "site.test:65535", "site.test:65535"},
+		{"http", "site.test:65536", "site.test"},
+		{"https", "site.test:443", "site.test"},
+		{"https", "site.test:80", "site.test:80"},
+		{"https", "site.test:8443", "site.test:8443"},
+		{"http", "192.0.2.1:8082", "192.0.2.1:8082"},
+		{"http", "[2001:DB8::1]:8082", "[2001:db8::1]:8082"},
+		{"http", "[2001:db8::1]:80", "[2001:db8::1]"},
+		{"https", "[2001:db8::1]:443", "[2001:db8::1]"},
+		{"http", "[2001:db8::1]", "[2001:db8::1]"},
+		{"http", "", ""},
+	} {
+		if got := string(appendAuthority(nil, c.host, c.scheme)); got != c.want {
+			t.Errorf("%s %q: %q, want %q", c.scheme, c.host, got, c.want)
+		}
+	}
+
+	o, seen := answering(t, okAnswer)
+	for scheme, want := range map[string]string{"http": "site.test:443", "https": "site.test"} {
+		e := newEdge(t, settings(), originAt("a", o.Addr().String()))
+		e.request = func(x *exchange.Exchange) { x.In.Scheme = scheme }
+		e.raw("GET / HTTP/1.1\r\nHost: Site.test:443\r\nConnection: close\r\n\r\n")
+		got := fields(<-seen)
+		for _, line := range []string{"Host: " + want, "X-Forwarded-Host: " + want} {
+			if !slices.Contains(got, line) {
+				t.Errorf("%s: no %q in %q", scheme, line, got)
+			}
+		}
 	}
 }
 
@@ -119,14 +162,6 @@ func TestRequestTargetIsPassedAsItCame(t *testing.T) {
 	for target, want := range map[string]string{"/a b HTTP/1.0": "/a%20b%20HTTP/1.0", "/a\x7f\tb": "/a%7F%09b", "/x\r\nY: z": "/x%0D%0AY:%20z"} {
 		if got := string(appendTarget(nil, target)); got != want {
 			t.Errorf("%q: got %q", target, got)
-		}
-	}
-}
-
-func TestHostIsSentInLowerCaseWithoutPort(t *testing.T) {
-	for host, want := range map[string]string{"A.Test": "a.test", "a.test:80": "a.test", "[2001:DB8::1]:80": "[2001:db8::1]", "[::1]": "[::1]", "192.0.2.1:8080": "192.0.2.1", "A.test.": "a.test", "a.test.:80": "a.test"} {
-		if got := string(appendLower(nil, hostOf(host))); got != want {
-			t.Errorf("%s: got %s", host, got)
 		}
 	}
 }
