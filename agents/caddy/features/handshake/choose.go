@@ -42,6 +42,17 @@ func (t *Terminator) choose(s *site, host string, hello *tls.ClientHelloInfo) *t
 	return first
 }
 
+// covers reports whether a certificate of the site has a name for a host, so that its handshake can succeed. One that cannot
+// be read just now counts as if it had: a failing disk must not bring a site back to plain HTTP.
+func (t *Terminator) covers(s *site, host string) bool {
+	for _, ref := range s.certificates {
+		if made, err := t.cache.get(ref.id, ref.name); err != nil || made.plain.Leaf.VerifyHostname(host) == nil {
+			return true
+		}
+	}
+	return false
+}
+
 const bestRank = 4
 
 // rank is the higher the better a certificate is for a client that can check it, from 1 on.

@@ -23,11 +23,12 @@ func SameName(*core.Core) exchange.Stage {
 }
 
 // ForceHTTPS is the stage that sends plain requests to HTTPS where the site says so, and rules do not say otherwise: a rule
-// that asks for it does so for excluded names as well. Names that wait for a certificate are served as they are, whoever
-// asks; others that cannot be reached over HTTPS are refused where a rule asks. It comes after all rules, and what those
+// that asks for it does so for excluded names as well. Names that no certificate of the site covers, and those that wait for one,
+// are served as they are, whoever asks; others that cannot be reached over HTTPS are refused where a rule asks. It comes after all rules, and what those
 // defer already stands. A request that shows no certificate where one is required goes no further either. Questions of
 // certificate authorities are spared.
-func ForceHTTPS(*core.Core) exchange.Stage {
+func ForceHTTPS(c *core.Core) exchange.Stage {
+	terminator := terminators.Of(c)
 	return func(x *exchange.Exchange) *exchange.Answer {
 		if x.In.TLS != nil || x.HasDeferred() {
 			return nil
@@ -40,6 +41,9 @@ func ForceHTTPS(*core.Core) exchange.Stage {
 			return nil
 		}
 		waits := s != nil && s.pending.have(x.Plan, x.In.Host)
+		if s != nil && !waits && (s.redirect != nil || override == exchange.On) {
+			waits = !terminator.covers(s, x.In.Host)
+		}
 		reached := s != nil && !waits && s.reaches(x.Plan, x.In.Host)
 		set := reached && s.redirect != nil && !s.redirect.excluded.have(x.Plan, x.In.Host)
 		switch {

@@ -129,6 +129,47 @@ func TestForcingHTTPS(t *testing.T) {
 	}
 }
 
+// A redirect to a name whose handshake fails would lock its visitors out: a wildcard is one label (RFC 9525 §6.3).
+func TestOnlyNamesOfACertificateAreForcedToHTTPS(t *testing.T) {
+	n := newNode(t, t.TempDir())
+	force := func(m *configv1.SiteHttps) { m.ForceHttps = &configv1.HttpsRedirect{Status: 301, Port: 443} }
+	n.serve("deep", force, []*pair{issue(t, ecdsaKey(t), "*.deep.test")}, ".deep.test", `~^rx[0-9]+\.test$`)
+	n.serve("two", force, []*pair{issue(t, ecdsaKey(t), "two.test"), issue(t, ecdsaKey(t), "*.two.test", "rx.other.test")}, ".two.test", "two.test", `~^rx\..*\.test$`)
+	n.serve("strict", func(m *configv1.SiteHttps) {
+		force(m)
+		m.ClientCertificates = &configv1.ClientCertificates{
+			Mode: configv1.ClientCertificateMode_CLIENT_CERTIFICATE_MODE_REQUIRED, Authorities: [][]byte{authority().Raw}, Depth: 1,
+		}
+	}, []*pair{issue(t, ecdsaKey(t), "*.strict.test")}, ".strict.test")
+	for host, covered := range map[string]bool{
+		"a.deep.test": true, "A.Deep.Test": true, "a.b.deep.test": false, "rx1.test": false,
+		"two.test": true, "a.two.test": true, "a.b.two.test": false, "rx.other.test": true, "rx.more.test": false,
+		"a.strict.test": true,
+	} {
+		for _, rule := range []exchange.Switch{exchange.Unset, exchange.On} {
+			x := n.asked(host, "/x", nil)
+			if x.Plan == nil {
+				t.Fatal(host)
+			}
+			x.Overrides.ForceHTTPS = rule
+			want := ""
+			if covered {
+				want = "301 https://" + x.In.Host + "/x"
+			}
+			if ForceHTTPS(n.core)(x); told(x.Deferred()) != want {
+				t.Errorf("%s with %d: %q, not %q", host, rule, told(x.Deferred()), want)
+			}
+			if _, err := n.dial(x.In.Host); (err == nil) != covered && x.Plan.SiteID != "strict" {
+				t.Errorf("%s: the handshake says %v", host, err)
+			}
+		}
+	}
+	x := n.asked("a.b.strict.test", "/", nil)
+	if ForceHTTPS(n.core)(x); told(x.Deferred()) != "403 client-cert-required" {
+		t.Error(told(x.Deferred()))
+	}
+}
+
 func told(a *exchange.Answer) string {
 	if a == nil {
 		return ""
