@@ -1,0 +1,3 @@
+module bench/endless-bodies
+
+go 1.26.0
