@@ -13,6 +13,7 @@ import (
 	"edge.svc/caddy/internal/confine"
 	"edge.svc/caddy/internal/heaproom"
 	"edge.svc/caddy/internal/lifesign"
+	"edge.svc/caddy/internal/memory"
 )
 
 func main() {
@@ -34,6 +35,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "svc-caddy:", err)
 		os.Exit(1)
 	}
+	memory.Keep()
 	heaproom.Keep()
 	caddycmd.Main()
 }

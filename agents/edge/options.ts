@@ -217,6 +217,24 @@ export const SUPERVISE_OPTIONS: readonly OptionSpec[] = [
     max: 10_000_000,
     help: 'Of them from one address (IPv6: /64), trusted proxies apart; 0 is half of what a network may have.',
   },
+  {
+    name: 'max-request-mib',
+    kind: 'integer',
+    placeholder: 'NUMBER',
+    default: 0,
+    min: 0,
+    max: 1_048_576,
+    help: 'Memory of requests in progress and their bodies, MiB; 0 is an eighth of the memory.',
+  },
+  {
+    name: 'max-request-mib-per-network',
+    kind: 'integer',
+    placeholder: 'NUMBER',
+    default: 0,
+    min: 0,
+    max: 1_048_576,
+    help: 'Of it for one /24 (IPv6: /48), MiB; 0 is a quarter of all, at most 32.',
+  },
 ];
 
 export const STATUS_OPTIONS: readonly OptionSpec[] = [

@@ -51,6 +51,7 @@ var order = []row{
 	{"health", forLocal, health, failure{}},
 	{"normalise", forLocal, normalise, failure{}},
 	{"client", forLocal, listen.Client, failure{}},
+	{"admit", notForLocal, listen.Admit, failure{}},
 	{"acme", notForLocal, acme.Stage, failure{}},
 	{"site", forLocal, sites.Find, failure{}},
 	{"scan", notForLocal, cc.Scanners, failure{}},

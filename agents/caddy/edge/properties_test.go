@@ -170,6 +170,7 @@ func TestNothingWritesToTheClientButSend(t *testing.T) {
 	allowed := map[string]string{
 		"exchange/send.go": "it sends", "exchange/sink.go": "it sends", "exchange/body.go": "limits on reading",
 		"listen/exchange.go": "a ban sets limits", "listen/http3body.go": "limits on reading", "listen/http3heads.go": "limits on reading",
+		"listen/admit.go":              "evictions learn whose limits to set",
 		"listen/stage.go":              "bans learn whose limits to set",
 		"features/challenge/stitch.go": "compresses", "features/encode/body.go": "flushes sinks", "api/api.go": "the agent's socket", "core/metrics.go": "the agent's socket",
 		"features/origin/body.go": "flushes sinks", "features/origin/fetch.go": "flushes sinks", "features/origin/standard.go": "flushes sinks",

@@ -17,6 +17,8 @@ var (
 	ErrBodyTooLarge = errors.New("request body is too large")
 	// ErrBodySlow says that the client paused for too long, or sent too little over a longer time.
 	ErrBodySlow = errors.New("request body comes too slowly")
+	// ErrNoMemory says that requests in progress may hold no more memory.
+	ErrNoMemory = errors.New("requests in progress hold too much memory")
 	// ErrBodyStopped says that reading was ended from here.
 	ErrBodyStopped = errors.New("reading the request body was stopped")
 )
@@ -54,6 +56,8 @@ type Body struct {
 	head []byte
 	kept kept
 	at   int64
+	// Bytes that the budget of requests in progress counts for the body.
+	reserved int64
 	// What the client sent of the body.
 	total int64
 	// How the stream ended: io.EOF, or a failure.
@@ -110,7 +114,13 @@ func (b *Body) Look(n int) (head []byte, whole bool, err error) {
 	}
 	for b.stream != nil && len(b.head) < n && b.end == nil {
 		if len(b.head) == cap(b.head) {
-			b.head = slices.Grow(b.head, min(n-len(b.head), max(len(b.head), firstLook)))
+			// Each step leaves a piece to the collector, so there are few.
+			more := min(n-len(b.head), max(3*len(b.head), firstLook))
+			if len(b.head) > 0 && !b.Reserve(more) {
+				b.end = ErrNoMemory
+				break
+			}
+			b.head = slices.Grow(b.head, more)
 		}
 		room := b.head[len(b.head):min(cap(b.head), n)]
 		got := b.receive(room)
@@ -130,8 +140,29 @@ func (b *Body) Look(n int) (head []byte, whole bool, err error) {
 	return b.head[:min(n, len(b.head))], whole && len(b.head) <= n, nil
 }
 
-// firstLook is the room that a look at a body starts with.
+// firstLook is the room that a look at a body starts with. It is part of what every request may take.
 const firstLook = 4 << 10
+
+// Reserve counts memory for the body until it is forgotten, and reports whether there is any.
+func (b *Body) Reserve(bytes int) bool {
+	memory := b.exchange.Memory
+	if memory == nil {
+		return true
+	}
+	if !memory.Take(int64(bytes)) {
+		return false
+	}
+	b.reserved += int64(bytes)
+	return true
+}
+
+// release ends the counting of memory.
+func (b *Body) release(bytes int64) {
+	if b.reserved > 0 {
+		b.exchange.Memory.Give(bytes)
+		b.reserved -= bytes
+	}
+}
 
 // Failed reports whether reading from the client ended in any other way than with the body.
 func (b *Body) Failed() bool { return b.end != nil && b.end != io.EOF }

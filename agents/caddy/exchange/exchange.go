@@ -33,6 +33,8 @@ type Exchange struct {
 	Registered interface{ Leave() }
 	// Writes bounds the next writes to the client; nil where the server does it.
 	Writes WriteBound
+	// Memory counts what the exchange holds against the budget of requests in progress; nil where nobody counts.
+	Memory Memory
 	// Meter counts what the connection carries; nil where nobody counts.
 	Meter *Meter
 	// Begun is when the head of the request was whole.
@@ -92,6 +94,16 @@ type OriginOutcome struct {
 	Asked bool
 	// Status of its answer, 0 when there was none.
 	Status int
+}
+
+// Memory counts the memory of an exchange.
+type Memory interface {
+	// Take counts more bytes, and reports whether the exchange may hold them.
+	Take(bytes int64) bool
+	// Give ends the counting of bytes that were taken.
+	Give(bytes int64)
+	// Leave ends the counting of the exchange.
+	Leave()
 }
 
 // WriteBound limits the writes that follow to the time in which something must go on.

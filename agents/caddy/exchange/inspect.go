@@ -82,6 +82,11 @@ func (b *Body) spool(n int64) (whole bool, err error) {
 				return false, err
 			}
 			piece = make([]byte, min(spoolPiece, n-int64(len(b.head))))
+			if !b.Reserve(len(piece)) {
+				b.end = ErrNoMemory
+				break
+			}
+			defer b.release(int64(len(piece)))
 		}
 		room := piece[:min(int64(len(piece)), n-b.InspectedLength())]
 		got := b.receive(room)
@@ -104,6 +109,9 @@ func (b *Body) spool(n int64) (whole bool, err error) {
 
 // unspool takes what lies beyond the head into it.
 func (b *Body) unspool() error {
+	if !b.Reserve(int(b.InspectedLength()) - len(b.head)) {
+		return ErrNoMemory
+	}
 	head := make([]byte, b.InspectedLength())
 	if n, err := (keptReader{b}).ReadAt(head, 0); n < len(head) {
 		return err
@@ -163,4 +171,5 @@ func (b *Body) forget() {
 		b.kept.room.Give(b.kept.taken)
 	}
 	b.kept = kept{}
+	b.release(b.reserved)
 }

@@ -111,6 +111,10 @@ func (x *Exchange) sendUpgrade(a *Answer) bool {
 	if x.account != nil {
 		client = &billedConn{client, x.account}
 	}
+	if x.Memory != nil {
+		// A tunnel has a connection of its own, which counts.
+		x.Memory.Leave()
+	}
 	var early []byte
 	if n := buffered.Reader.Buffered(); n > 0 {
 		early, _ = buffered.Reader.Peek(n)

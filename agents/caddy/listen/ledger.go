@@ -39,6 +39,12 @@ type seat struct {
 	older, newer *seat
 }
 
+// networkOf is the network of an address, invalid for none.
+func networkOf(addr netip.Addr) netip.Addr {
+	_, network := keysOf(addr)
+	return network
+}
+
 func keysOf(addr netip.Addr) (address, network netip.Addr) {
 	addr = addr.Unmap().WithZone("")
 	narrow, wide := addressBits6, networkBits6

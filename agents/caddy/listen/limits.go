@@ -2,14 +2,11 @@ package listen
 
 import (
 	"math"
-	"os"
-	"path"
-	"runtime/debug"
-	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"edge.svc/caddy/internal/inflight"
 )
 
 // Limits bounds what connections may take. A field that is 0 does not bound anything.
@@ -27,6 +24,8 @@ type Limits struct {
 	// Ahead is the number of bytes that clients of QUIC may send ahead of who reads them, beyond what each connection
 	// begins with.
 	Ahead uint64
+	// Requests bounds the memory of requests in progress, in total and for each network as above.
+	Requests inflight.Limits
 }
 
 const (
@@ -40,6 +39,10 @@ const (
 	// The part of memory for what clients of QUIC send ahead.
 	partAhead         = 8
 	defaultHeaderTime = 15 * time.Second
+	// The part of memory for requests in progress, and at least so much.
+	partRequests, minRequests = 8, 64 << 20
+	// The most that requests of one network hold by default: 2,048 requests without bodies.
+	maxPerNetwork = 32 << 20
 )
 
 // withDefaults fills in what is 0. A quarter of all connections for one network leaves room for three others that do the
@@ -72,6 +75,12 @@ func (l Limits) withDefaults(files, memory uint64) Limits {
 	if l.Ahead == 0 {
 		l.Ahead = max(memory/partAhead, 1)
 	}
+	if l.Requests.Total == 0 {
+		l.Requests.Total = max(int64(min(memory/partRequests, math.MaxInt64)), minRequests)
+	}
+	if l.Requests.PerNetwork == 0 {
+		l.Requests.PerNetwork = min(l.Requests.Total/4, maxPerNetwork)
+	}
 	if l.HeaderTime == 0 {
 		l.HeaderTime = defaultHeaderTime
 	}
@@ -85,45 +94,4 @@ func openFiles() uint64 {
 		return 0
 	}
 	return limit.Cur
-}
-
-// memory is the number of bytes this process may use: of the machine, of its control group, or what the environment says
-// for Go.
-func memory() uint64 {
-	least := uint64(debug.SetMemoryLimit(-1))
-	var info unix.Sysinfo_t
-	if unix.Sysinfo(&info) == nil {
-		least = min(least, uint64(info.Totalram)*uint64(info.Unit))
-	}
-	groups, _ := os.ReadFile("/proc/self/cgroup")
-	return min(least, groupMemory("/sys/fs/cgroup", string(groups)))
-}
-
-// groupMemory is the least limit on the control group of this process and those above it. groups is what
-// /proc/self/cgroup says.
-func groupMemory(root, groups string) uint64 {
-	least := uint64(math.MaxUint64)
-	note := func(file string) {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return
-		}
-		if bytes, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil {
-			least = min(least, bytes)
-		}
-	}
-	note(path.Join(root, "memory/memory.limit_in_bytes"))
-	for line := range strings.Lines(groups) {
-		group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
-		if !ok {
-			continue
-		}
-		for ; ; group = path.Dir(group) {
-			note(path.Join(root, group, "memory.max"))
-			if group == "/" || group == "." {
-				break
-			}
-		}
-	}
-	return least
 }

@@ -2,12 +2,12 @@ package listen
 
 import (
 	"math"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"edge.svc/caddy/internal/inflight"
 )
 
 func TestLimitsFollowFromFilesAndMemory(t *testing.T) {
@@ -22,46 +22,30 @@ func TestLimitsFollowFromFilesAndMemory(t *testing.T) {
 			t.Errorf("%d files, %d MiB: %+v", c.files, c.memory>>20, got)
 		}
 	}
-	set := Limits{Connections: 5, PerAddress: 4, PerNetwork: 3, Waiting: 2, HeaderTime: time.Second, Handshakes: 7, HandshakesPerNetwork: 6, Ahead: 8}
+	set := Limits{Connections: 5, PerAddress: 4, PerNetwork: 3, Waiting: 2, HeaderTime: time.Second, Handshakes: 7, HandshakesPerNetwork: 6, Ahead: 8, Requests: inflight.Limits{Total: 10, PerNetwork: 9}}
 	if got := set.withDefaults(1<<20, 1<<40); got != set {
 		t.Errorf("%+v", got)
 	}
-	if openFiles() == 0 || memory() == 0 || memory() > 1<<50 {
-		t.Errorf("%d files, %d bytes", openFiles(), memory())
+	if openFiles() == 0 {
+		t.Error("no files")
 	}
 }
 
 func TestLimitsAreNotNegative(t *testing.T) {
-	for _, w := range []Wrapper{{MaxConnections: -1}, {MaxPerNetwork: -1}, {MaxPerAddress: -1}, {MaxWaiting: -1}, {MaxHandshakes: -1}, {MaxHandshakesPerNetwork: -1}, {HeaderTime: caddy.Duration(-1)}} {
+	for _, w := range []Wrapper{{MaxConnections: -1}, {MaxPerNetwork: -1}, {MaxPerAddress: -1}, {MaxWaiting: -1}, {MaxHandshakes: -1}, {MaxHandshakesPerNetwork: -1}, {HeaderTime: caddy.Duration(-1)}, {MaxRequestMiB: -1}, {MaxRequestMiBPerNetwork: -1}} {
 		if _, err := w.limits(); err == nil {
 			t.Errorf("%+v", w)
 		}
 	}
 }
 
-func TestMemoryOfAControlGroup(t *testing.T) {
-	root := t.TempDir()
-	write := func(file, text string) {
-		t.Helper()
-		file = filepath.Join(root, file)
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
+func TestMemoryOfRequestsFollowsFromMemory(t *testing.T) {
+	for memory, want := range map[uint64]inflight.Limits{
+		256 << 20: {Total: 64 << 20, PerNetwork: 16 << 20}, 1 << 30: {Total: 128 << 20, PerNetwork: 32 << 20},
+		16 << 30: {Total: 2 << 30, PerNetwork: 32 << 20}, math.MaxUint64: {Total: math.MaxUint64 / 8, PerNetwork: 32 << 20},
+	} {
+		if got := (Limits{}).withDefaults(1<<20, memory).Requests; got != want {
+			t.Errorf("%d MiB: %+v", memory>>20, got)
 		}
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := groupMemory(root, "0::/a/b\n"); got != math.MaxUint64 {
-		t.Errorf("without files: %d", got)
-	}
-	write("a/b/memory.max", "max\n")
-	write("a/memory.max", "4096\n")
-	write("memory.max", "8192\n")
-	if got := groupMemory(root, "1:cpu:/x\n0::/a/b\n"); got != 4096 {
-		t.Errorf("of a group above: %d", got)
-	}
-	write("memory/memory.limit_in_bytes", "1024\n")
-	if got := groupMemory(root, ""); got != 1024 {
-		t.Errorf("of an old hierarchy: %d", got)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"maps"
 	"slices"
+
+	"edge.svc/caddy/internal/inflight"
 )
 
 // WriteMetrics writes how many connections there are and what their limits did.
@@ -28,4 +30,13 @@ func (s *state) WriteMetrics(w io.Writer) {
 			fmt.Fprintf(w, "%s{%s=%q} %d\n", family.name, family.label, key, family.counts[key])
 		}
 	}
+	writeRequests(w, Process.inflight.Counters())
+}
+
+// writeRequests writes what requests in progress hold, and what their limits did.
+func writeRequests(w io.Writer, c inflight.Counters) {
+	fmt.Fprintf(w, "# HELP svc_edge_requests_in_progress Requests in progress.\n# TYPE svc_edge_requests_in_progress gauge\nsvc_edge_requests_in_progress %d\n", c.Requests)
+	fmt.Fprintf(w, "# HELP svc_edge_request_memory_bytes Memory that requests in progress count, by what they hold and by the limit.\n# TYPE svc_edge_request_memory_bytes gauge\nsvc_edge_request_memory_bytes{of=\"held\"} %d\nsvc_edge_request_memory_bytes{of=\"limit\"} %d\n", c.Bytes, c.Limits.Total)
+	fmt.Fprintf(w, "# HELP svc_edge_requests_refused_total Requests refused for the memory of requests in progress, by limit.\n# TYPE svc_edge_requests_refused_total counter\nsvc_edge_requests_refused_total{limit=\"total\"} %d\nsvc_edge_requests_refused_total{limit=\"network\"} %d\n", c.RefusedTotal, c.RefusedNetwork)
+	fmt.Fprintf(w, "# HELP svc_edge_requests_evicted_total Requests ended to make room for those of other networks.\n# TYPE svc_edge_requests_evicted_total counter\nsvc_edge_requests_evicted_total %d\n", c.Evicted)
 }

@@ -8,6 +8,8 @@ import (
 
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/internal/inflight"
+	"edge.svc/caddy/internal/memory"
 )
 
 const registryShards = 64
@@ -24,6 +26,7 @@ type Registry struct {
 	wake      chan struct{}
 
 	limiter     limiter
+	inflight    inflight.Budget
 	http2Errors tally
 	http3Errors tally
 }
@@ -44,7 +47,9 @@ func NewRegistry() *Registry { return &Registry{wake: make(chan struct{}, 1)} }
 // SetLimits bounds the connections that come from now on. What is 0 follows from the files and the memory this process
 // may use.
 func (r *Registry) SetLimits(limits Limits) {
-	r.limiter.set(limits.withDefaults(openFiles(), memory()))
+	limits = limits.withDefaults(openFiles(), memory.Limit())
+	r.limiter.set(limits)
+	r.inflight.SetLimits(limits.Requests)
 }
 
 // Connections is the number of open client connections.
@@ -73,10 +78,29 @@ func (r *Registry) watch(c *core.Core) {
 	})
 }
 
-// expire closes connections that take too long for their first request.
+const (
+	// A peak of requests in progress whose memory is returned to the system after it, and how often that may cost a
+	// collection.
+	releasedPeak = 16 << 20
+	releaseEvery = 10 * time.Second
+)
+
+// releaseMemory returns the memory of a peak, and once more when the connections that made it are gone, too.
+func releaseMemory() {
+	contained("returning memory", memory.Release)
+	time.Sleep(releaseEvery)
+	contained("returning memory", memory.Release)
+}
+
+// expire closes connections that take too long for their first request, and returns the memory of peaks.
 func (r *Registry) expire() {
+	var released time.Time
 	for now := range time.Tick(time.Second) {
 		contained("ending connections without a request", func() { abort(r.limiter.expired(now), nil) })
+		if now.Sub(released) > 2*releaseEvery && r.inflight.Settled(releasedPeak) {
+			released = now
+			go releaseMemory()
+		}
 	}
 }
 

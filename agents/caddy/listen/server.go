@@ -15,6 +15,9 @@ import (
 // where the client does not read, nothing on the connection ends before this.
 const unreadTimeout = 30 * time.Second
 
+// unreadBytes is what the client of an HTTP/2 connection may send ahead of who reads it.
+const unreadBytes = 256 << 10
+
 // Serve has server answer on connections of the wrapped listeners; its fields may not be changed after. It is what
 // happens by itself in a server of Caddy.
 func (w *Wrapper) Serve(server *http.Server) {
@@ -66,6 +69,10 @@ func (w *Wrapper) prepare(server *http.Server) {
 	config.CountError = w.registry.http2Errors.add
 	if config.WriteByteTimeout == 0 {
 		config.WriteByteTimeout = unreadTimeout
+	}
+	if config.MaxReceiveBufferPerConnection == 0 {
+		// Nobody counts what handlers have not read yet; by default it is 1 MiB.
+		config.MaxReceiveBufferPerConnection, config.MaxReceiveBufferPerStream = unreadBytes, unreadBytes
 	}
 	if config.MaxReadFrameSize == 0 {
 		config.MaxReadFrameSize = maxFrameBytes

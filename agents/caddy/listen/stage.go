@@ -9,6 +9,7 @@ import (
 
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/internal/inflight"
 )
 
 // carried is what the listener knows of an exchange: the connection it came over, and its entry there.
@@ -22,6 +23,7 @@ type carried struct {
 	control *http.ResponseController
 	entry   Exchange
 	listed  bool
+	holding inflight.Holding
 }
 
 var carriedBy = exchange.NewFact[carried]()
@@ -97,10 +99,9 @@ func Register(*core.Core) exchange.Stage {
 		}
 		c.entry.Client, c.entry.SiteID = x.In.Client, x.Plan.SiteID
 		if x.In.Major != 1 {
-			var ctx context.Context
-			ctx, c.entry.Cancel = context.WithCancel(x.Context())
+			ctx, cancel := context.WithCancel(x.Context())
 			x.SetContext(ctx)
-			c.entry.Writer = x.Writer()
+			c.endWith(cancel)
 		}
 		c.listed = true
 		c.conn.Begin(&c.entry)
@@ -122,6 +123,7 @@ func Finish(*core.Core) exchange.FinishStage {
 	return func(x *exchange.Exchange) {
 		c := carriedBy.Of(x)
 		c.Leave()
+		c.holding.Leave()
 		if c.entry.Cancel != nil {
 			c.entry.Cancel()
 		}

@@ -15,6 +15,7 @@ import (
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/internal/address"
+	"edge.svc/caddy/internal/inflight"
 )
 
 func init() { caddy.RegisterModule(Wrapper{}) }
@@ -36,6 +37,10 @@ type Wrapper struct {
 	// of that.
 	MaxHandshakes           int `json:"max_handshakes,omitempty"`
 	MaxHandshakesPerNetwork int `json:"max_handshakes_per_network,omitempty"`
+	// MiB of memory that requests in progress and their bodies hold, in total and for each /24 (IPv6: /48). Default: an eighth
+	// of the memory, and a quarter of that, at most 32.
+	MaxRequestMiB           int `json:"max_request_mib,omitempty"`
+	MaxRequestMiBPerNetwork int `json:"max_request_mib_per_network,omitempty"`
 	// Time for the head of the first request, TLS and PROXY header included. Default: 15s.
 	HeaderTime caddy.Duration `json:"header_time,omitempty"`
 
@@ -92,9 +97,10 @@ func (w *Wrapper) limits() (Limits, error) {
 		Connections: w.MaxConnections, PerNetwork: w.MaxPerNetwork, PerAddress: w.MaxPerAddress,
 		Waiting: w.MaxWaiting, HeaderTime: time.Duration(w.HeaderTime),
 		Handshakes: w.MaxHandshakes, HandshakesPerNetwork: w.MaxHandshakesPerNetwork,
+		Requests: inflight.Limits{Total: int64(w.MaxRequestMiB) << 20, PerNetwork: int64(w.MaxRequestMiBPerNetwork) << 20},
 	}
-	if min(l.Connections, l.PerNetwork, l.PerAddress, l.Waiting, l.Handshakes, l.HandshakesPerNetwork) < 0 || l.HeaderTime < 0 {
-		return l, errors.New("limits on connections must be positive")
+	if min(w.MaxRequestMiB, w.MaxRequestMiBPerNetwork, l.Connections, l.PerNetwork, l.PerAddress, l.Waiting, l.Handshakes, l.HandshakesPerNetwork) < 0 || l.HeaderTime < 0 {
+		return l, errors.New("limits must be positive")
 	}
 	return l, nil
 }

@@ -11,6 +11,7 @@ const (
 	BodyTooLarge         = "body-too-large"
 	ChallengeUnavailable = "challenge-unavailable"
 	ClientCertRequired   = "client-cert-required"
+	EdgeBusy             = "edge-busy"
 	HTTPSRequired        = "https-required"
 	HeaderTooLarge       = "header-too-large"
 	IPBanned             = "ip-banned"
@@ -68,6 +69,11 @@ var texts = map[string]text{
 		[languages]string{"需要客户端证书", "Client certificate required"},
 		[languages]string{"此网站只接受出示有效证书的客户端。", "This website answers only those who show a certificate that it trusts."},
 		hopVisitor,
+	},
+	EdgeBusy: {
+		[languages]string{"请求过多", "Too many requests in progress"},
+		[languages]string{"该节点正在处理的请求过多，请稍后重试。", "This node is handling too many requests at the moment. Please try again later."},
+		hopEdge,
 	},
 	HeaderTooLarge: {
 		[languages]string{"请求头过大", "Request header too large"},
@@ -170,6 +176,7 @@ var texts = map[string]text{
 var outcomes = map[string][languages]string{
 	BadRequest:         notAccepted,
 	BodyTooLarge:       notAccepted,
+	EdgeBusy:           notAccepted,
 	ClientCertRequired: notAccepted,
 	HeaderTooLarge:     notAccepted,
 	HTTPSRequired:      notAccepted,

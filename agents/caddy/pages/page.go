@@ -42,6 +42,15 @@ func Raw(status int, code, requestID string) []byte {
 	return append([]byte(head), page...)
 }
 
+// RespondBusy answers a request that the node has no memory for. Over HTTP/1 the connection ends with it: the server would
+// read the rest of the body first. Other requests of a shared connection go on.
+func RespondBusy(x *exchange.Exchange) *exchange.Answer {
+	if x.In.Major == 1 {
+		x.CloseAfter()
+	}
+	return Respond(x, http.StatusServiceUnavailable, EdgeBusy)
+}
+
 // RespondBanned answers a banned client and ends its connection.
 func RespondBanned(x *exchange.Exchange) *exchange.Answer {
 	x.CloseAfter()
@@ -73,7 +82,7 @@ var pages = func() map[pageKey]page {
 		BadRequest: {400}, BodyTooLarge: {413}, IPBanned: {403}, InternalError: {500}, MethodNotAllowed: {405}, NoOrigin: {502},
 		HTTPSRequired: {400}, NotFound: {404}, OriginError: {502}, OriginTimeout: {504}, OriginUnreachable: {502}, PolicyDenied: {403, 429, 451, 503},
 		SiteDisabled: {503}, ChallengeUnavailable: {503}, PolicyUnavailable: {503}, TooLarge: {413}, HeaderTooLarge: {400},
-		ClientCertRequired: {403}, URITooLong: {414}, UnknownHost: {404}, WebSocketDisabled: {403},
+		ClientCertRequired: {403}, EdgeBusy: {503}, URITooLong: {414}, UnknownHost: {404}, WebSocketDisabled: {403},
 	} {
 		for _, status := range statuses {
 			for language := range languages {

@@ -20,6 +20,9 @@ export interface CaddyConfigOptions {
   maxConnections?: number;
   maxConnectionsPerNetwork?: number;
   maxConnectionsPerAddress?: number;
+  /** Memory of requests in progress in MiB, in all and of one /24 (IPv6: /48); 0 = derived. */
+  maxRequestMib?: number;
+  maxRequestMibPerNetwork?: number;
 }
 
 /** Caddy's JSON for this node. */
@@ -63,6 +66,8 @@ function server(network: string, listen: readonly string[], options: CaddyConfig
         max_connections: options.maxConnections ?? 0,
         max_per_network: options.maxConnectionsPerNetwork ?? 0,
         max_per_address: options.maxConnectionsPerAddress ?? 0,
+        max_request_mib: options.maxRequestMib ?? 0,
+        max_request_mib_per_network: options.maxRequestMibPerNetwork ?? 0,
       },
     ],
     read_header_timeout: '10s',

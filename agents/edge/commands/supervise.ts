@@ -163,6 +163,8 @@ function caddyConfig(options: Options, paths: EdgePaths, run: RunPaths): string 
     maxConnections: options.integer('max-connections'),
     maxConnectionsPerNetwork: options.integer('max-connections-per-network'),
     maxConnectionsPerAddress: options.integer('max-connections-per-address'),
+    maxRequestMib: options.integer('max-request-mib'),
+    maxRequestMibPerNetwork: options.integer('max-request-mib-per-network'),
   });
   return `${JSON.stringify(config)}\n`;
 }

@@ -23,6 +23,8 @@ func (c *Challenges) Verify(x *exchange.Exchange, v *Visit) *exchange.Answer {
 	switch {
 	case errors.Is(err, exchange.ErrBodyTooLarge):
 		return pages.Respond(x, http.StatusRequestEntityTooLarge, pages.TooLarge)
+	case errors.Is(err, exchange.ErrNoMemory):
+		return pages.RespondBusy(x)
 	case err != nil:
 		return pages.Respond(x, http.StatusBadRequest, pages.BadRequest)
 	}

@@ -336,6 +336,9 @@ func (t *fetch) failOrigin(err error) *exchange.Answer {
 
 // failBody answers for a body that is too large or broke off. A part of it may be left on the client's connection.
 func (t *fetch) failBody(err error) *exchange.Answer {
+	if errors.Is(err, exchange.ErrNoMemory) {
+		return pages.RespondBusy(t.x)
+	}
 	t.x.CloseAfter()
 	switch {
 	case errors.Is(err, exchange.ErrBodyTooLarge):

@@ -72,10 +72,15 @@ func (u *upload) copy(c *conn) error {
 	const front = 8
 	first := smallBuffers.Get().(*[smallBuffer]byte)
 	defer smallBuffers.Put(first)
-	buffer, full := first[:], false
+	// The large buffer counts; without memory for it the small one does.
+	buffer, full, asked := first[:], false, false
 	total := int64(0)
 	for {
-		if full && len(buffer) == smallBuffer {
+		if full && !asked {
+			asked = true
+			if !b.Reserve(largeBuffer) {
+				continue
+			}
 			large := largeBuffers.Get().(*[largeBuffer]byte)
 			defer largeBuffers.Put(large)
 			buffer = large[:]

@@ -80,6 +80,8 @@ func (e *engine) failBody(x *exchange.Exchange, s *settings, err error) *exchang
 	switch {
 	case errors.Is(err, exchange.ErrBodyTooLarge):
 		return pages.Respond(x, http.StatusRequestEntityTooLarge, pages.BodyTooLarge)
+	case errors.Is(err, exchange.ErrNoMemory):
+		return pages.RespondBusy(x)
 	case x.Body.Failed():
 		return x.Drop()
 	}

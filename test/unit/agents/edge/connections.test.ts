@@ -22,11 +22,23 @@ const wrapperOf = (options: Parameters<typeof renderCaddyConfig>[0]): unknown =>
     .servers.edge.listener_wrappers[0];
 
 test('limits on connections reach the data plane, and 0 leaves them to it', (t) => {
-  t.like(wrapperOf({ ...CONFIG, maxConnections: 9, maxConnectionsPerNetwork: 8, maxConnectionsPerAddress: 7 }), {
-    max_connections: 9,
-    max_per_network: 8,
-    max_per_address: 7,
-  });
+  t.like(
+    wrapperOf({
+      ...CONFIG,
+      maxConnections: 9,
+      maxConnectionsPerNetwork: 8,
+      maxConnectionsPerAddress: 7,
+      maxRequestMib: 6,
+      maxRequestMibPerNetwork: 5,
+    }),
+    {
+      max_connections: 9,
+      max_per_network: 8,
+      max_per_address: 7,
+      max_request_mib: 6,
+      max_request_mib_per_network: 5,
+    },
+  );
   t.like(wrapperOf(CONFIG), { max_connections: 0, max_per_network: 0, max_per_address: 0 });
   for (const name of ['max-connections', 'max-connections-per-network', 'max-connections-per-address'])
     t.is(SUPERVISE_OPTIONS.find((option) => option.name === name)?.default, 0, name);
