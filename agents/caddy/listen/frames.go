@@ -4,9 +4,11 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -92,14 +94,31 @@ type framedConn struct {
 	sent      atomic.Uint64
 }
 
-// watchFrames has the server take connections of HTTP/2 through framedConn. It reports false where the server speaks
-// HTTP/2 and takes no connections of ours: nothing but net/http bounds floods then.
+// errNoFrames says that this version of HTTP/2 takes no connections of ours, so that nothing would bound floods of frames.
+var errNoFrames = fmt.Errorf("HTTP/2 of golang.org/x/net under %s has no server for connections of any kind (TLSNextProto[%q]), "+
+	"which the limits on frames need: build the edge with the versions of its go.mod", runtime.Version(), protoAny)
+
+// checkFrames fails where watchFrames could not do its work for a server that Caddy makes.
+func checkFrames(configure func(*http.Server, *http2.Server) error) error {
+	server := new(http.Server)
+	if err := configure(server, new(http2.Server)); err != nil {
+		return err
+	}
+	if server.TLSNextProto[protoHTTP2] == nil || server.TLSNextProto[protoAny] == nil {
+		return errNoFrames
+	}
+	return nil
+}
+
+// watchFrames has the server take connections of HTTP/2 through framedConn. It reports false where the server speaks HTTP/2
+// and takes no connections of ours; connections of HTTP/2 are then closed, because nothing would bound their frames.
 func (w *Wrapper) watchFrames(server *http.Server) bool {
 	if server.TLSNextProto[protoHTTP2] == nil {
 		return true
 	}
 	serve := server.TLSNextProto[protoAny]
 	if serve == nil {
+		server.TLSNextProto[protoHTTP2] = func(_ *http.Server, conn *tls.Conn, _ http.Handler) { _ = conn.Close() }
 		return false
 	}
 	server.TLSNextProto[protoHTTP2] = func(server *http.Server, conn *tls.Conn, handler http.Handler) {

@@ -216,3 +216,31 @@ func TestServersOfHTTP2TakeConnectionsOfAnyKind(t *testing.T) {
 		t.Error("a server without HTTP/2 lacks something")
 	}
 }
+
+// An edge whose HTTP/2 would go without limits on frames does not start.
+func TestTheStartFailsWithoutLimitsOnFrames(t *testing.T) {
+	if err := checkFrames(http2.ConfigureServer); err != nil {
+		t.Error(err)
+	}
+	for _, lost := range []string{protoHTTP2, protoAny} {
+		if err := checkFrames(func(server *http.Server, config *http2.Server) error {
+			err := http2.ConfigureServer(server, config)
+			delete(server.TLSNextProto, lost)
+			return err
+		}); err != errNoFrames {
+			t.Errorf("without %s: %v", lost, err)
+		}
+	}
+}
+
+// A server that lost its limits on frames while it runs speaks no HTTP/2 any more.
+func TestNoHTTP2WithoutLimitsOnFrames(t *testing.T) {
+	a := attackBare(t, func(server *http.Server) { delete(server.TLSNextProto, protoAny) })
+	c := a.connect(t)
+	if _, err := io.WriteString(c, http2.ClientPreface); err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := io.ReadAll(c); err == nil && len(answer) > 0 {
+		t.Errorf("%q", answer)
+	}
+}

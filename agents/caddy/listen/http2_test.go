@@ -28,6 +28,12 @@ type attacked struct {
 
 func attack(t *testing.T) *attacked {
 	t.Helper()
+	return attackBare(t, func(*http.Server) {})
+}
+
+// attackBare is attack with another server than Caddy's.
+func attackBare(t *testing.T, change func(*http.Server)) *attacked {
+	t.Helper()
 	a := &attacked{registry: NewRegistry(), release: make(chan struct{})}
 	a.server = httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		FromContext(r.Context())
@@ -45,6 +51,7 @@ func attack(t *testing.T) *attacked {
 	if err := http2.ConfigureServer(a.server.Config, nil); err != nil {
 		t.Fatal(err)
 	}
+	change(a.server.Config)
 	a.server.EnableHTTP2 = true
 	w := New(newCore(t, &configv1.ClientIp{}), a.registry)
 	w.Serve(a.server.Config)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"runtime"
 	"sync"
 	"time"
 
@@ -79,7 +78,7 @@ func (w *Wrapper) prepare(server *http.Server) {
 	}
 	server.HTTP2 = &config
 	if !w.watchFrames(server) {
-		w.core.Log().Error("floods of HTTP/2 are bounded by net/http alone: it has no server for connections of any kind", zap.String("go", runtime.Version()))
+		w.core.Log().Error("connections of HTTP/2 are closed: nothing would bound their frames", zap.Error(errNoFrames))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/gaissmai/bart"
+	"golang.org/x/net/http2"
 
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
@@ -69,6 +70,9 @@ func (w *Wrapper) Provision(ctx caddy.Context) error {
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if !ok {
 		return errors.New("the wrapper works in HTTP servers only")
+	}
+	if err := checkFrames(http2.ConfigureServer); err != nil {
+		return err
 	}
 	limits, err := w.limits()
 	if err != nil {
