@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -303,23 +302,4 @@ func (b *Body) boundRest() {
 		// Recorders have no deadlines; every connection has.
 		_ = b.control.SetReadDeadline(time.Now().Add(bodyTimes.rest))
 	}
-}
-
-// endConnection has the server end an HTTP/1 connection after this exchange when its body was not read to the end beside
-// an answer. What is left of it would be read as the next request: with full duplex, net/http takes a connection further
-// even when reading the rest failed. Nobody else may be reading.
-func (b *Body) endConnection() {
-	if b.stream == nil || !b.duplex || b.end == io.EOF || b.exchange.In.Major != 1 {
-		return
-	}
-	w := b.exchange.writer
-	for {
-		wrapper, ok := w.(interface{ Unwrap() http.ResponseWriter })
-		if !ok {
-			break
-		}
-		w = wrapper.Unwrap()
-	}
-	// A body found too large is the only thing that tells the server so once the head of the answer left.
-	_, _ = http.MaxBytesReader(w, io.NopCloser(strings.NewReader("x")), 0).Read(make([]byte, 1))
 }

@@ -30,17 +30,19 @@ func (x *Exchange) Send(a *Answer) (ok bool) {
 	x.sentHead(a.Status)
 	x.writer.WriteHeader(a.Status)
 	if a.Body == nil {
-		x.Body.endConnection()
-		return true
+		return !x.Body.leftOver() || x.endConnection(a)
 	}
 	x.sink.x = x
 	err := a.Body.CopyTo(a.chain(&x.sink))
-	if err == nil {
-		x.sendTrailer(a)
-	}
 	a.closeBody()
-	x.Body.endConnection()
-	return err == nil
+	if err != nil {
+		return false
+	}
+	if x.Body.leftOver() {
+		return x.endConnection(a)
+	}
+	x.sendTrailer(a)
+	return true
 }
 
 var closeValue = []string{"close"}
@@ -48,7 +50,10 @@ var closeValue = []string{"close"}
 func (x *Exchange) sendBytes(a *Answer) bool {
 	// What nobody reads is still read by the server, before it sends the answer.
 	x.Body.boundRest()
-	x.Body.endConnection()
+	leftOver := x.Body.leftOver()
+	if leftOver {
+		a.Header["Connection"] = closeValue
+	}
 	head := x.In.Method == http.MethodHead
 	if len(a.Bytes) > 0 || bodyAllowed(a.Status) && !head {
 		a.Header["Content-Length"] = decimal(len(a.Bytes))
@@ -57,7 +62,7 @@ func (x *Exchange) sendBytes(a *Answer) bool {
 	x.sentHead(a.Status)
 	x.writer.WriteHeader(a.Status)
 	if head || len(a.Bytes) == 0 || !bodyAllowed(a.Status) {
-		return true
+		return !leftOver || x.endConnection(a)
 	}
 	if x.Writes != nil {
 		x.Writes.Gather(len(a.Bytes))
@@ -68,6 +73,9 @@ func (x *Exchange) sendBytes(a *Answer) bool {
 	if err != nil && x.In.Major != 1 {
 		// An HTTP/2 server may still be writing what a failed write was given.
 		x.page = nil
+	}
+	if err == nil && leftOver {
+		return x.endConnection(a)
 	}
 	return err == nil
 }
