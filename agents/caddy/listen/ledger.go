@@ -1,13 +1,14 @@
 package listen
 
-import "net/netip"
+import (
+	"net/netip"
+
+	networks "edge.svc/caddy/internal/address"
+)
 
 // Whom connections are counted for: an IPv4 address or the /64 that one IPv6 customer has, and the network above it
 // that one party usually holds as a whole.
-const (
-	addressBits4, networkBits4 = 32, 24
-	addressBits6, networkBits6 = 64, 48
-)
+const addressBits4, addressBits6 = 32, 64
 
 // ledger counts connections by address and network, and knows the heaviest of both. It is not safe for concurrent use.
 type ledger struct {
@@ -47,14 +48,13 @@ func networkOf(addr netip.Addr) netip.Addr {
 
 func keysOf(addr netip.Addr) (address, network netip.Addr) {
 	addr = addr.Unmap().WithZone("")
-	narrow, wide := addressBits6, networkBits6
+	narrow := addressBits6
 	if addr.Is4() {
-		narrow, wide = addressBits4, networkBits4
+		narrow = addressBits4
 	}
-	// Neither can fail for a valid address.
+	// It cannot fail for a valid address.
 	a, _ := addr.Prefix(narrow)
-	n, _ := addr.Prefix(wide)
-	return a.Addr(), n.Addr()
+	return a.Addr(), networks.NetworkOf(addr).Addr()
 }
 
 // add seats a connection as the newest one of its address.

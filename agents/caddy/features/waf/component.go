@@ -1,7 +1,6 @@
 package waf
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -30,7 +29,7 @@ type engine struct {
 	build    func(patternTime time.Duration) (*ruleSet, error)
 	rules    atomic.Pointer[ruleSet]
 	used     atomic.Int64
-	permits  chan struct{}
+	queue    *queue
 	wait     time.Duration
 	room     *room
 	verdicts verdicts
@@ -48,7 +47,7 @@ type engine struct {
 
 var component = core.NewComponent("waf", func(c *core.Core) *engine {
 	return &engine{
-		core: c, build: buildRuleSet, permits: make(chan struct{}, min(runtime.GOMAXPROCS(0), maxBudgets/2)),
+		core: c, build: buildRuleSet, queue: newQueue(min(runtime.GOMAXPROCS(0), maxBudgets/4)),
 		room: newRoom(filepath.Join(c.StateDir(), "waf")), wait: maxWait, counts: core.Find[exchange.RuleCounts](c),
 		events: core.Find[exchange.WAFEvents](c),
 	}
@@ -76,26 +75,6 @@ func (e *engine) need() (*ruleSet, error) {
 	e.rules.Store(r)
 	return r, nil
 }
-
-// permit waits for the turn of a request. It reports false where that takes too long, or the client is gone.
-func (e *engine) permit(ctx context.Context) bool {
-	select {
-	case e.permits <- struct{}{}:
-		return true
-	default:
-	}
-	wait := time.NewTimer(e.wait)
-	defer wait.Stop()
-	select {
-	case e.permits <- struct{}{}:
-		return true
-	case <-wait.C:
-	case <-ctx.Done():
-	}
-	return false
-}
-
-func (e *engine) giveBack() { <-e.permits }
 
 // Restore removes what a former process left.
 func (e *engine) Restore() { e.room.clean() }
@@ -155,6 +134,8 @@ func (e *engine) WriteMetrics(w io.Writer) {
 		fmt.Fprintf(w, "svc_waf_requests_total{outcome=%q} %d\n", figure.name, figure.value)
 	}
 	fmt.Fprintf(w, "# HELP svc_waf_unknown_tags_total Excluded rule tags that the rule set does not have.\n# TYPE svc_waf_unknown_tags_total counter\nsvc_waf_unknown_tags_total %d\n", c.unknownTags.Load())
+	fmt.Fprintf(w, "# HELP svc_waf_waiting Requests that wait for their turn to be inspected.\n# TYPE svc_waf_waiting gauge\nsvc_waf_waiting %d\n", e.queue.waiting.Load())
+	fmt.Fprintf(w, "# HELP svc_waf_yields_total Turns that an inspection of a long body gave to other requests.\n# TYPE svc_waf_yields_total counter\nsvc_waf_yields_total %d\n", e.queue.yields.Load())
 	fmt.Fprintf(w, "# HELP svc_waf_body_bytes Request bodies kept for inspection, in bytes.\n# TYPE svc_waf_body_bytes gauge\nsvc_waf_body_bytes{in=\"memory\"} %d\nsvc_waf_body_bytes{in=\"files\"} %d\n",
 		e.room.memory.held(), e.room.files.held())
 }

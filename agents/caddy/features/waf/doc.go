@@ -6,7 +6,8 @@
 // One set of rules in a process, built when the first site wants it and given up ten minutes after the last; its
 // version and digest are in the metrics, and another digest is not loaded. The engine gives scores and never
 // interrupts: the stage decides. Settings and exclusions belong to a transaction. As many inspections as processors run
-// at once; a request waits a second for its turn, after its body was looked at, and computes for a second
+// at once, and one more without a body (`queue.go`): sites take turns, and the client networks of each, and long bodies
+// yield between rounds. A request waits a second for a turn, after its body was looked at, and computes for a second
 // (`waf_pattern_ms`): beyond either the answer is 503 `waf-busy` where attacks are blocked, else it goes on. Bodies are
 // read by `bodies`: text beyond 256 arguments or 64 levels is joined as lines, never left out; a line is no command to
 // the rules that is none as a value. Rules see 160 KiB of a body at once (`rounds.go`); longer ones are inspected in

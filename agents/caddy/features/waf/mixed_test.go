@@ -110,7 +110,7 @@ func TestMixedSettingsAtOnce(t *testing.T) {
 		rounds = 4
 	}
 	// The stage gives up on a request that waits long for its turn: here each has one.
-	turns := make(chan struct{}, cap(e.permits))
+	turns := make(chan struct{}, int(e.queue.general.Load()))
 	var all sync.WaitGroup
 	for worker := range 8 {
 		all.Go(func() {

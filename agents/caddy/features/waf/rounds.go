@@ -32,6 +32,8 @@ type rounds struct {
 	body   look
 	kind   string
 	budget *budget
+	// yield lets other requests have a turn; false where there is no other one for this.
+	yield func() bool
 
 	tx   types.Transaction
 	vars plugintypes.TransactionVariables
@@ -46,11 +48,12 @@ type rounds struct {
 	err error
 }
 
-// inspect runs the rules over a request. It fails with errTime, or where what was kept of the body cannot be read.
-func (r *ruleSet) inspect(x *exchange.Exchange, s *settings, body look) (v verdict, err error) {
+// inspect runs the rules over a request. It fails with errTime, with errBusy where yield reports
+// false, or where what was kept of the body cannot be read.
+func (r *ruleSet) inspect(x *exchange.Exchange, s *settings, body look, yield func() bool) (v verdict, err error) {
 	b := takeBudget(r.patternTime)
 	defer b.giveBack()
-	o := &rounds{rules: r, x: x, s: s, body: body, kind: bodies.KindOf(x.In.Header.Get("Content-Type")), budget: b}
+	o := &rounds{rules: r, x: x, s: s, body: body, kind: bodies.KindOf(x.In.Header.Get("Content-Type")), budget: b, yield: yield}
 	defer o.close()
 	o.begin()
 	if body.in != nil {
@@ -150,7 +153,15 @@ func (o *rounds) room(bytes int) plugintypes.TransactionVariables {
 
 // next goes on to another round.
 func (o *rounds) next() {
-	if o.end(); o.err == nil {
+	if o.end(); o.err != nil {
+		return
+	}
+	o.budget.excuse(func() {
+		if !o.yield() {
+			o.err = errBusy
+		}
+	})
+	if o.err == nil {
 		o.begin()
 	}
 }

@@ -99,10 +99,15 @@ func (e *engine) run(x *exchange.Exchange, s *settings, body look) (v verdict, e
 	if err != nil {
 		return v, err
 	}
-	if !e.permit(x.Context()) {
+	held := e.queue.take(x.Context(), x, e.wait)
+	if held == nil {
 		return v, errBusy
 	}
-	defer e.giveBack()
+	defer func() {
+		if held != nil {
+			e.queue.giveBack(held)
+		}
+	}()
 	defer func() {
 		if p := recover(); p != nil {
 			e.core.Log().Error("panic contained", zap.String("stage", "waf"), zap.String("site", x.Plan.SiteID), zap.Any("panic", p),
@@ -111,7 +116,10 @@ func (e *engine) run(x *exchange.Exchange, s *settings, body look) (v verdict, e
 		}
 	}()
 	e.counters.inspected.Add(1)
-	return rules.inspect(x, s, body)
+	return rules.inspect(x, s, body, func() bool {
+		held = e.queue.yield(x.Context(), flowOf(x), held, e.wait)
+		return held != nil
+	})
 }
 
 // fail answers for a request that could not be inspected: where attacks are blocked it does not pass.

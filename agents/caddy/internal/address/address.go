@@ -66,3 +66,22 @@ func IsPort(s string) bool {
 	}
 	return true
 }
+
+// The network above an address that one party usually holds as a whole.
+const (
+	NetworkBits4 = 24
+	NetworkBits6 = 48
+)
+
+// NetworkOf returns the /24 of an IPv4 address or the /48 of an IPv6 address; IPv4-mapped ones count as IPv4. That of the
+// zero address is the zero network.
+func NetworkOf(addr netip.Addr) netip.Prefix {
+	addr = addr.Unmap().WithZone("")
+	bits := NetworkBits6
+	if addr.Is4() {
+		bits = NetworkBits4
+	}
+	// It fails for the zero address alone.
+	p, _ := addr.Prefix(bits)
+	return p
+}
