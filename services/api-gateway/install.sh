@@ -21,32 +21,32 @@ KERNEL_MINOR=18
 
 usage() {
   cat <<USAGE
-Installs an edge node of $CONSOLE_URL, or upgrades the one that is here.
+Installs an edge node of $CONSOLE_URL on this machine, or upgrades the installed one.
 
   curl -fsSL $CONSOLE_URL/install.sh | SVC_TOKEN=ewt_... sh -s -- OPTIONS
 
-To join a cluster (the console prints these; a node that has joined needs none of them):
-  SVC_TOKEN               one-time token, in the environment: arguments are visible to others
-  --token-file FILE       reads it from a file instead
+To join a cluster (the console prints these options; an upgrade needs none of them):
+  SVC_TOKEN               one-time token, in the environment, because other users can see arguments
+  --token-file FILE       reads the token from FILE instead
   --server URL            node channel of the console, https://HOST:PORT
-  --ca-sha256 HEX         SHA-256 of the console's certificate authority; nothing is sent to a server without it
+  --ca-sha256 HEX         SHA-256 of the console's certificate authority; the node sends nothing to a server without it
   --node-name NAME        host name to report instead of the machine's
-  --force                 joins anew although the node has an identity
+  --force                 joins again and replaces the node's identity
 
-What it serves (kept in $NAME.env; a later run changes only what it is given):
+To set what the node serves (kept in $NAME.env; a later run changes only the given options):
   --http-listen LIST      [ADDRESS]:PORT to serve HTTP on, comma-separated (default :80)
   --https-listen LIST     the same for HTTPS, or none (default :443)
   --kernel-bans MODE      auto, on or off: drop banned addresses in the kernel (default auto)
 
-How it is installed:
-  --version VERSION       this version instead of the latest
-  --no-systemd            starts the node itself, for machines without systemd; nothing starts it after a reboot then
+To set how the node is installed:
+  --version VERSION       installs VERSION instead of the latest
+  --no-systemd            starts the node without systemd; your init system must start it after a reboot
   --no-start              installs and joins without starting
-  --skip-port-check       does not look whether the ports are free
-  --root DIR              everything below DIR instead of /, as any user; needs --no-systemd
-  --uninstall             stops and removes the node, except its state
-  --purge                 with --uninstall: its state, too; the node has to join anew afterwards
-  --help                  this text
+  --skip-port-check       does not check that the ports are free
+  --root DIR              installs below DIR instead of /, as any user; needs --no-systemd
+  --uninstall             stops and removes the node, but keeps its state
+  --purge                 with --uninstall: also removes the state; the node must then join again
+  --help                  prints this text
 USAGE
 }
 
@@ -88,12 +88,12 @@ read_options() {
         take_option "$1" "$2"
         shift
         ;;
-      --*=*) usage_error "the value of ${1%%=*} is given after a space" ;;
-      *) usage_error "there is no option $1" ;;
+      --*=*) usage_error "${1%%=*} takes its value after a space, not after =" ;;
+      *) usage_error "unknown option $1" ;;
     esac
     shift
   done
-  [ -z "$purge" ] || [ -n "$uninstall" ] || usage_error '--purge goes with --uninstall'
+  [ -z "$purge" ] || [ -n "$uninstall" ] || usage_error '--purge works with --uninstall only'
   [ -z "$root" ] || [ -z "$systemd" ] || usage_error '--root needs --no-systemd'
   if [ -n "$token_file" ]; then
     [ -r "$token_file" ] || usage_error "$token_file cannot be read"
@@ -114,7 +114,7 @@ take_option() {
     --root) form='/[A-Za-z0-9._/-]+' ;;
     *) form='.+' ;;
   esac
-  matches "$form" "$2" || usage_error "$1: \"$2\" has another form"
+  matches "$form" "$2" || usage_error "$1: \"$2\" is not valid"
   case $1 in
     --server) server=${2%/} ;;
     --ca-sha256) ca=$(printf '%s' "$2" | tr 'A-F' 'a-f') ;;
@@ -143,28 +143,28 @@ set_paths() {
 # --- checks -------------------------------------------------------------------------------------------------------------
 
 check_root() {
-  [ -n "$root" ] || [ "$(id -u)" = 0 ] || die 'this needs root' \
+  [ -n "$root" ] || [ "$(id -u)" = 0 ] || die 'the installer needs root' \
     "Put 'sudo --preserve-env=SVC_TOKEN' before 'sh' in the same line."
 }
 
 check_systemd() {
-  [ -z "$systemd" ] || { has systemctl && [ -d /run/systemd/system ]; } || die 'systemd does not run here' \
-    'Add --no-systemd: the node is started at once, and your own init system must run it later.'
+  [ -z "$systemd" ] || { has systemctl && [ -d /run/systemd/system ]; } || die 'systemd does not run on this machine' \
+    'Add --no-systemd. The installer then starts the node once, and your init system must start it after a reboot.'
 }
 
 check_machine() {
-  [ "$(uname -s)" = Linux ] || die "an edge node needs Linux, this is $(uname -s)"
+  [ "$(uname -s)" = Linux ] || die "an edge node needs Linux, this machine runs $(uname -s)"
   case $(uname -m) in
     x86_64 | amd64) arch=amd64 ;;
     aarch64 | arm64) arch=arm64 ;;
-    *) die "there is no package for $(uname -m)" 'Packages are made for amd64 and arm64.' ;;
+    *) die "no package exists for $(uname -m)" 'Use a machine with amd64 or arm64.' ;;
   esac
   kernel=$(uname -r)
   major=${kernel%%.*}
   minor=${kernel#*.}
   minor=${minor%%[!0-9]*}
   [ "$major" -gt "$KERNEL_MAJOR" ] || { [ "$major" -eq "$KERNEL_MAJOR" ] && [ "${minor:-0}" -ge "$KERNEL_MINOR" ]; } ||
-    die "Linux $KERNEL_MAJOR.$KERNEL_MINOR or newer is needed, this is $kernel"
+    die "an edge node needs Linux $KERNEL_MAJOR.$KERNEL_MINOR or newer, this machine runs $kernel"
 }
 
 check_tools() {
@@ -180,7 +180,7 @@ check_kernel_bans() {
   PATH=$PATH:/usr/sbin:/sbin
   has nft && return
   [ "$kernel_bans" != on ] || die '--kernel-bans on needs the nft tool' 'Install it, for example: apt-get install -y nftables'
-  [ "$kernel_bans" = off ] || warn 'without the nft tool bans are enforced by the server, not in the kernel (package nftables)'
+  [ "$kernel_bans" = off ] || warn 'nft is missing, so the edge server enforces bans instead of the kernel (package nftables)'
 }
 
 check_disk() {
@@ -188,7 +188,7 @@ check_disk() {
   until [ -d "$folder" ]; do folder=$(dirname "$folder"); done
   free=$(df -Pk "$folder" | awk 'NR == 2 { print $4 }')
   [ "${free:-0}" -ge "$UNPACKED_KIB" ] ||
-    die "$((UNPACKED_KIB / 1024)) MiB are needed on the disk of $folder, $((${free:-0} / 1024)) MiB are free"
+    die "the disk of $folder has $((${free:-0} / 1024)) MiB free, the node needs $((UNPACKED_KIB / 1024)) MiB"
 }
 
 check_port_free() {
@@ -200,8 +200,8 @@ check_port_free() {
     # State 0A is LISTEN; addresses end in the port, in hexadecimal.
     cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
       awk -v port="$(printf ':%04X' "$port")" '$4 == "0A" && $2 ~ port "$" { taken = 1 } END { exit !taken }' || continue
-    die "port $port is in use" "See who has it:  ss -ltnp 'sport = :$port'" \
-      'Or serve elsewhere with --http-listen, or add --skip-port-check.'
+    die "port $port is in use" "Find the process:  ss -ltnp 'sport = :$port'" \
+      'Stop it, choose another port with --http-listen, or add --skip-port-check.'
   done
 }
 
@@ -213,7 +213,7 @@ check_channel() {
   case $code in
     5 | 6) die "the host of $server cannot be resolved (curl exit code $code)" "Check the machine's DNS." ;;
     7 | 28) die "$server cannot be reached (curl exit code $code)" \
-      'Open that port from here to the console; TLS must reach it unbroken.' ;;
+      'Open that port from this machine to the console. No proxy may terminate TLS between them.' ;;
   esac
 }
 
@@ -246,15 +246,15 @@ cleanup() {
 # Two installers at a time would undo each other's steps.
 take_lock() {
   exec 9<"$prefix"
-  flock -n 9 || die 'another installation is going on' 'Wait for its end and run this again.'
+  flock -n 9 || die 'another installation is going on' 'Wait until it ends, then run this again.'
   rm -rf "$versions"/.new.*
 }
 
 find_version() {
   [ -z "$version" ] || return 0
-  fetch "$base/latest" "$staging/latest" || die "$base/latest cannot be had" \
+  fetch "$base/latest" "$staging/latest" || die "$base/latest cannot be downloaded" \
     'On the console, "npm run package:node" makes the package and SVC_DOWNLOADS_DIR names its folder.' \
-    "If the address itself cannot be reached, open the way from here to $CONSOLE_URL."
+    "If the address cannot be reached, allow connections from this machine to $CONSOLE_URL."
   read -r version <"$staging/latest" || :
   version=${version#v}
   matches '[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?' "$version" || die "$base/latest names no version"
@@ -263,7 +263,7 @@ find_version() {
 find_checksum() {
   archive=${NAME}_${version}_linux_${arch}.tar.gz
   fetch "$base/v$version/checksums.txt" "$staging/checksums" ||
-    die "the console has no version $version" "$base/v$version/checksums.txt cannot be had."
+    die "the console has no version $version" "$base/v$version/checksums.txt cannot be downloaded."
   sum=$(awk -v file="$archive" '$2 == file || $2 == "*" file { print $1 }' "$staging/checksums")
   matches '[0-9a-f]{64}' "$sum" || die "version $version has no package for $arch" \
     "On the console: npm run package:node -- --arch $arch"
@@ -272,15 +272,15 @@ find_checksum() {
 
 unpack() {
   say "downloading $archive"
-  fetch "$base/v$version/$archive" "$staging/$archive" || die "$base/v$version/$archive cannot be had"
+  fetch "$base/v$version/$archive" "$staging/$archive" || die "$base/v$version/$archive cannot be downloaded"
   got=$(sha256sum <"$staging/$archive" | cut -d ' ' -f 1)
   [ "$got" = "$sum" ] || die "the SHA-256 of $archive is wrong, nothing was installed" \
-    "expected $sum" "received $got" 'Run this again; if it stays wrong, the package on the console is damaged.'
+    "expected $sum" "received $got" 'Run this again. If it fails again, the package on the console is damaged: build it again.'
   tar -xzf "$staging/$archive" -C "$staging" --no-same-owner || die "$archive cannot be unpacked"
   rm "$staging/$archive"
   fresh=$staging/$NAME
   "$fresh/bin/$NAME" version >/dev/null 2>&1 || die 'the package does not run on this machine' \
-    'It needs a C library of GNU, 2.28 or newer (Debian 10, Ubuntu 20.04, RHEL 8 and later).'
+    'It needs glibc 2.28 or newer (Debian 10, Ubuntu 20.04, RHEL 8 and later).'
 }
 
 # --- identity -----------------------------------------------------------------------------------------------------------
@@ -294,13 +294,13 @@ plan_enrollment() {
   if is_enrolled && [ -z "$force" ]; then
     [ -z "$ca" ] || [ "$ca" = "$(identity_field ca_sha256)" ] ||
       die "this machine is a node of another console, $(identity_field server_url)" 'Add --force to let it join this one instead.'
-    [ -z "$token" ] || say "this machine is the node $(identity_field node_name) already; the token was not used"
+    [ -z "$token" ] || say "this machine already is the node $(identity_field node_name); the token was not used"
     enroll=''
     return
   fi
   [ -n "$token" ] && [ -n "$server" ] && [ -n "$ca" ] ||
-    die 'to join a cluster, SVC_TOKEN, --server and --ca-sha256 are needed' \
-      "Let the console make the command: $CONSOLE_URL, in the cluster, under its nodes."
+    die 'joining a cluster needs SVC_TOKEN, --server and --ca-sha256' \
+      "Copy the command from the console: $CONSOLE_URL, in the cluster, under its nodes."
   check_channel
 }
 
@@ -317,7 +317,7 @@ join_cluster() {
   if ! SVC_TOKEN=$token "$files/bin/$NAME" "$@"; then
     [ -z "$was_running" ] || start_node
     die 'the machine could not join the cluster' \
-      'A token works once and for a limited time: let the console make another command, and run that.'
+      'A token works once and for a limited time. Copy a new command from the console, and run it.'
   fi
   changed=yes
 }
@@ -420,7 +420,7 @@ start_node() {
 }
 
 wait_healthy() {
-  say 'waiting for the node to be connected and to serve'
+  say 'waiting until the node is connected and serves'
   seconds=0
   until "$command" status >/dev/null 2>&1; do
     [ "$seconds" -lt "$HEALTHY_SECONDS" ] || return 1
@@ -447,10 +447,10 @@ bring_up() {
   case $previous in
     '' | "$target")
       die "the node is installed but not healthy after $HEALTHY_SECONDS s" \
-        "Its state:  $command status" 'The lines above are the end of its log. It keeps trying.'
+        "Its state:  $command status" 'The lines above are the end of its log. The node keeps trying.'
       ;;
   esac
-  warn "version $version does not become healthy, going back"
+  warn "version $version does not become healthy, the installer restores the previous version"
   stop_node
   # Where versions before 'edge/' look for them; a newer one moves them again.
   for file in config.journal bans.journal security.journal challenge-keys.json; do
@@ -460,8 +460,8 @@ bring_up() {
   [ -z "$systemd" ] || write_unit
   start_node
   rm -rf "$target"
-  wait_healthy || die 'the version before does not become healthy either' "Its state:  $command status"
-  die "version $version was not installed, the version before runs again" 'The lines above are the end of its log.'
+  wait_healthy || die 'the previous version does not become healthy either' "Its state:  $command status"
+  die "version $version was not installed, the previous version runs again" 'The lines above are the end of its log.'
 }
 
 uninstall() {
@@ -477,11 +477,11 @@ uninstall() {
   if [ -n "$purge" ]; then
     rm -rf "$state"
     [ -n "$root" ] || ! id "$NAME" >/dev/null 2>&1 || userdel "$NAME" || :
-    say 'the node was removed; delete it on the console, too'
+    say 'the node was removed; also delete it on the console'
   elif [ -d "$state" ]; then
     say "the node was removed; its identity and journals are still in $state (--purge removes them)"
   else
-    say 'there was no node'
+    say 'no node was installed'
   fi
 }
 
@@ -516,7 +516,7 @@ main() {
   find_checksum
   files=$target
   if [ -d "$target" ]; then
-    say "version $version is here already"
+    say "version $version is already unpacked"
   else
     unpack
     files=$fresh
@@ -532,13 +532,13 @@ main() {
   write_command
   [ -z "$systemd" ] || write_unit
   if [ -z "$start" ]; then
-    say "version $version is installed, and was not started"
+    say "version $version is installed, but not started"
     return
   fi
   if [ -n "$changed" ] || ! is_running; then bring_up; fi
   remove_old_versions
   say "the node $(identity_field node_name) runs version $version; see: $command status"
-  [ -n "$systemd" ] || say "Nothing starts it after a reboot: let your init system run  $command supervise"
+  [ -n "$systemd" ] || say "To start the node after a reboot, let your init system run  $command supervise"
 }
 
 # Nothing that is started reads the rest of this script.

@@ -213,7 +213,7 @@ test.serial('it is upgraded in place, and goes back when the new version does no
   await repack('1.0.2', `printf '#!/bin/sh\\n[ "$1" = version ]\\n' > bin/svc-edge`);
   const failed = await machine.run(again);
   t.is(failed.code, 1, failed.output);
-  t.regex(failed.output, /version 1\.0\.2 was not installed, the version before runs again/);
+  t.regex(failed.output, /version 1\.0\.2 was not installed, the previous version runs again/);
   t.regex(current(), /"version": "1\.0\.1"/);
   t.is((await machine.node('status')).code, 0);
   t.is((await edgeGet(edge, 'www.example.com', {})).status, 200);
