@@ -1,6 +1,6 @@
 // Runs a TypeScript file of this repository on the pinned Node, installing the npm packages first when they are not those
 // of package-lock.json. Plain JavaScript without dependencies, because it runs before anything is installed and on any
-// Node from 20 on. Everything it says goes to stderr: stdout belongs to the script (`eval "$(npm run -s demo:env)"`).
+// Node from 20 on. All its messages go to stderr: stdout belongs to the script (`eval "$(npm run -s demo:env)"`).
 //
 // Usage: node bin/bootstrap.mjs <file.ts> [arguments]
 import { spawn, spawnSync } from 'node:child_process';
@@ -79,7 +79,7 @@ async function lockInstallation() {
       rmSync(file, { force: true });
       continue;
     }
-    if (!told) say(`waiting for process ${holder}, which is installing the npm packages …`);
+    if (!told) say(`process ${holder} installs the npm packages, waiting for it …`);
     told = true;
     await new Promise((done) => setTimeout(done, 250));
   }
@@ -116,7 +116,7 @@ async function install(reason) {
   if (code !== 0) {
     say(output.trimEnd());
     say(
-      `npm ci failed (exit code ${code}). The registry must be reachable the first time; then run the same command again.`,
+      `npm ci failed (exit code ${code}). Check that the npm registry can be reached, then run the same command again.`,
     );
     process.exit(1);
   }
@@ -143,7 +143,7 @@ function findNode() {
       ? 'brew install node@24 && brew link --overwrite node@24'
       : 'npm install --global n && n 24';
   say(
-    `Node ${NEEDED_MAJOR} is needed: no pinned build runs on ${process.platform}-${process.arch}, and this is ${process.version}.`,
+    `This project needs Node ${NEEDED_MAJOR}. No pinned build runs on ${process.platform}-${process.arch}, and this is ${process.version}.`,
   );
   say(`Install it, then run the same command again:\n  ${how}`);
   process.exit(1);
@@ -195,7 +195,7 @@ if (!script || !existsSync(resolve(root, script))) {
   process.exit(2);
 }
 if (Number(process.versions.node.split('.')[0]) < 20) {
-  say(`Node 20 or newer is needed to begin with; this is ${process.version}.`);
+  say(`This launcher needs Node 20 or newer; this is ${process.version}. Install a newer Node.`);
   process.exit(1);
 }
 if (installationGap()) {

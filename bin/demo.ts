@@ -28,21 +28,21 @@ import { buildWebConsole } from './lib/web-console.ts';
 
 const HELP = `Usage: npm run demo [-- OPTIONS]
 
-Starts PostgreSQL, Redis, the console, an edge node and an origin on this machine, creates a site and prints what to try.
-Everything is kept in the data folder: the next start goes on with the same addresses, keys and sites. The site is there over
-HTTPS, too, with a certificate of an authority that the first start makes, or of Pebble with --acme; the file of the authority is printed.
+Starts PostgreSQL, Redis, the console, an edge node and an origin on this machine. Creates a site and prints commands to
+try. The data folder keeps everything: the next start has the same addresses, keys and sites. The site also has HTTPS, with a
+certificate of a certificate authority (CA) that the first start makes, or of Pebble with --acme. The demo prints the CA's file.
 
   --data DIR        data folder (default data/demo); two demos run beside each other with two folders
   --fresh           delete the data folder first, if it is a demo's and no demo runs in it
-  --acme            start Pebble, an authority for tests, and have it issue the site's certificate over ACME
-  --external        use DATABASE_URL and REDIS_URL instead of servers of our own
+  --acme            start Pebble, a CA for tests, which issues the site's certificate over ACME
+  --external        use DATABASE_URL and REDIS_URL instead of starting servers
   --kernel          drop banned addresses in the kernel too (needs root and nft), and listen on every address
-  --no-edge-build   use the edge binary that is there and never build one
-  --help            this text
+  --no-edge-build   use the existing edge binary and never build one
+  --help            print this text
 
-The edge is started with --proxy-peers for loopback: with the client address mode proxy_protocol, who connects from there may
-send a PROXY header, and nobody else. An edge without the option believes everybody, and then no address in such a header is
-exempt from bans, limits and challenges.`;
+The edge runs with --proxy-peers for loopback: in the client address mode proxy_protocol, only clients from there may send a
+PROXY header. An edge without the option accepts a PROXY header of any client. Then no address in it is exempt from bans,
+limits and challenges.`;
 
 const { values } = parseArgs({
   options: {

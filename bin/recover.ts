@@ -14,16 +14,16 @@ const HELP = `Usage: DATABASE_URL=postgres://… npm run recover -- [--reset-pas
 
   --reset-password       gives the operator a new password: typed twice without echo, or the first line of standard
                          input. It is never taken from an argument or the environment.
-  --disable-two-factor   turns two-factor sign-in off; its secret and backup codes are gone.
-                         Each of the two, or both, also ends every session, trusted device and half-way sign-in, in one
+  --disable-two-factor   turns two-factor sign-in off and deletes its secret and backup codes.
+                         Each of the two options also ends every session, trusted device and half-way sign-in, in one
                          transaction with its audit entry. Passkeys and access keys stay.
 
   restored               after the database was restored from a backup: begins a new epoch, so that every node compares
-                         its state with the console's and keeps nothing that the restored database does not know.
-                         Harmless when in doubt. A restore onto another server, and one of which nodes can prove that it
-                         forgot something, is noticed without it.
+                         its state with the console's and deletes entries that the restored database lacks.
+                         Running it unnecessarily is safe. The console detects a restore onto another server by itself,
+                         and one after which nodes can prove that data is missing.
 
-Exit status: 0 done, 1 nothing was changed, 2 wrong usage. DATABASE_DIRECT_URL wins over DATABASE_URL.`;
+Exit status: 0 done, 1 nothing changed, 2 wrong usage. DATABASE_DIRECT_URL wins over DATABASE_URL.`;
 
 const SHORTEST = 12;
 const LONGEST = 128;

@@ -26,21 +26,21 @@ import { buildWebConsole } from './lib/web-console.ts';
 const HELP = `Usage: npm test [-- [--only SUITE]... [FILTER]...]
 
 Runs the suites ${EVERY_TIME.join(', ')} and prints the sum. FILTER narrows the suites of test files to those whose path
-contains it. Files run beside each other: those that compute share the cores, those that wait run beside them, by what each
-took when it was measured (test/costs.json). The output of each is in .cache/test-logs. Up to two files of integration and
-e2e that fail beside others are run once more by themselves; what then passes is named as UNSTEADY. What tests build from
-sources of others is kept in $XDG_CACHE_HOME/edge-delivery-console (~/.cache/edge-delivery-console), for all clones.
+contains it. Files run in parallel, packed by their measured costs (test/costs.json). The output of each is in .cache/test-logs.
+Up to two files of integration and e2e that fail in parallel run once more alone; a file that then passes is UNSTEADY.
+Programs that tests build from third-party sources are kept for all clones, in $XDG_CACHE_HOME/edge-delivery-console
+(~/.cache/edge-delivery-console).
 
   --only SUITE   runs this suite only; may be given several times. Two suites run only when named: race is Go's race
                  detector over everything (go runs it over packages with shared state), and long (npm run test:long) is
                  race with the long forms of tests: every test of the WAF's rule set, a database that stalls for a
                  minute, 20 kills while requests are counted, 100,000 expressions, 30 examples of each API operation
   --shard I/N    runs part I of N of the jobs that were chosen: the same parts on every machine, packed by test/costs.json
-  --changed      runs what the difference to main can break, the nearest first, for about two minutes: steps of the check,
-                 files that import it, are named after it or call it, and packages of Go; names what it leaves out
-  --times        prints at the end what each file took, and how much of it it waited (always in .cache/test-logs/times.log)
-  --keep-costs   writes the seconds and core-seconds of each job that passed to test/costs.json: run it on a machine that
-                 does nothing else
+  --changed      runs the tests that the difference to main can break, nearest first, for about two minutes: steps of the
+                 check, files that import it, are named after it or call it, and packages of Go; lists the omitted files
+  --times        prints at the end the time of each file, and its waiting time (always in .cache/test-logs/times.log)
+  --keep-costs   writes the seconds and core-seconds of each job that passed to test/costs.json: run it on an idle
+                 machine
   --steady       UNSTEADY counts as failed for faults, bans, publishing and signing in`;
 
 const { values, positionals: only } = parseArgs({
