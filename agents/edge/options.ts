@@ -101,14 +101,14 @@ const AGENT_OPTIONS: readonly OptionSpec[] = [
     default: 100_000,
     min: 100,
     max: 10_000_000,
-    help: 'Highest number of bans.',
+    help: 'Maximum number of bans.',
   },
   {
     name: 'kernel-bans',
     kind: 'choice',
     choices: ['auto', 'on', 'off'],
     default: 'auto',
-    help: 'Whether to drop global bans in the kernel: if it works, with an error if it does not, or never.',
+    help: 'Drop global bans in the kernel. auto: if it works. on: report an error if it does not. off: never.',
   },
   { name: 'nft-bin', kind: 'text', placeholder: 'PATH', default: 'nft', help: 'Path of the nft tool.' },
   {
@@ -157,7 +157,7 @@ export const SUPERVISE_OPTIONS: readonly OptionSpec[] = [
     placeholder: '[ADDRESS]:PORT',
     default: [':443'],
     check: (text) => (text === NO_ADDRESS ? undefined : checkListen(text)),
-    help: 'Address to serve HTTPS on, or none. Where it cannot be opened the console is told, and it is tried again.',
+    help: 'Address to serve HTTPS on, or none. If it cannot be opened, the node reports it to the console and tries again.',
   },
   {
     name: 'geoip-country',
@@ -206,7 +206,7 @@ export const SUPERVISE_OPTIONS: readonly OptionSpec[] = [
     default: 0,
     min: 0,
     max: 10_000_000,
-    help: 'Limit of these from one /24 (IPv6: /48), except trusted proxies. 0: a quarter of the total.',
+    help: 'Limit of client connections from one /24 (IPv6: /48), except trusted proxies. 0: a quarter of the total.',
   },
   {
     name: 'max-connections-per-address',
@@ -215,7 +215,7 @@ export const SUPERVISE_OPTIONS: readonly OptionSpec[] = [
     default: 0,
     min: 0,
     max: 10_000_000,
-    help: 'Of them from one address (IPv6: /64), trusted proxies apart; 0 is half of what a network may have.',
+    help: 'Limit of client connections from one address (IPv6: /64), except trusted proxies. 0: half of the limit of a network.',
   },
   {
     name: 'max-request-mib',
