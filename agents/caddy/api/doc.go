@@ -1,6 +1,6 @@
-// Package api serves what the agent may ask of the edge, on a unix socket that only the owner can reach. The calls
-// are the features'.
+// Package api serves the calls of the agent on a unix socket that only the owner can reach. The calls belong to the
+// features.
 //
-// The socket is 0600 in a folder that is 0700 before the socket exists. A socket that somebody serves is never
+// The folder is 0700 before the socket exists, and the socket is 0600. A socket that another process serves is never
 // replaced.
 package api

@@ -1,4 +1,4 @@
-// Package edge takes requests through the stages in their order and sends the answers.
+// Package edge takes requests through the stages in their order and sends the responses.
 //
-// The order of stages stands in one list, in order.go. A panic is contained to its stage.
+// order.go has the one list of stages. A panic is contained to its stage.
 package edge

@@ -1,6 +1,5 @@
-// Package exchange has what a request is on its way through the edge: what was asked, what an origin gets, the body, the
-// answer and how it leaves, and the slots in which features keep what they know. It holds no policy of its own and
-// imports nothing but the standard library.
+// Package exchange has one request on its way through the edge: the client's request, the copy for the origin, the body,
+// the response and how it leaves, and the slots in which features keep their data.
 //
-// No policy, the standard library alone. Nothing but `Send` writes to a client.
+// It holds no policy and imports the standard library alone. Only `Send` writes to a client.
 package exchange

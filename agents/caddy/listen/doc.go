@@ -1,10 +1,8 @@
-// Package listen wraps the listeners of the edge: it knows the TCP peer and the PROXY header of each connection,
-// bounds and counts connections, and ends them and their exchanges when their client is banned.
+// Package listen wraps the listeners of the edge. It knows the TCP peer and the PROXY header of each connection, and
+// bounds and counts connections. When a client is banned, it ends the client's connections and exchanges.
 //
-// Accepting touches nothing but the raw connection; whatever has to be read from a client is read by the goroutine of
-// its connection.
-//
-// Opening or closing a port concerns nobody on another one. Accepting reads nothing from the client. Each step of
-// counting costs the same, however many connections there are. A new ban ends connections and exchanges of its clients;
-// an exchange is entered before bans are checked, so none slips between, and is ended only while it cannot leave.
+// Accepting touches the raw connection alone and reads nothing from the client. The goroutine of a connection reads from
+// its client. Opening or closing a port affects no other port. Each step of counting costs the same, however many
+// connections there are. An exchange is entered before bans are checked, so none escapes a new ban. An exchange is ended
+// only while it cannot leave.
 package listen

@@ -1,7 +1,4 @@
-// Package pages writes the answers that the edge makes by itself when it cannot or may not pass a request on.
+// Package pages writes the responses that the edge makes itself when it cannot or may not forward a request.
 //
-// The pages need nothing from elsewhere: no script, no address, styles inside. The only text of a request that they
-// show is its id, escaped.
-//
-// Pages need nothing from elsewhere and show nothing of the request but its id, escaped.
+// A page loads nothing: no script, no address, styles inside. It shows one text of the request, its id, escaped.
 package pages

@@ -1,5 +1,5 @@
-// Package acme answers certificate authorities that ask who controls a host (RFC 8555, section 8.3), and lets those
-// questions that are an origin's own business pass.
+// Package acme responds to ACME validation requests (HTTP-01, RFC 8555, section 8.3). It lets requests for an origin's own
+// validations pass.
 //
-// Only the one spelling of a token is spared anything, ten times a second.
+// Only the one spelling of a token is exempt from challenges, ten times a second.
 package acme

@@ -1,5 +1,5 @@
-// Package geo knows the country and the autonomous system of an address from two files in MaxMind's format.
+// Package geo finds the country and the autonomous system of an address in two files in MaxMind's format.
 //
-// A file is checked as a whole before it is used, and what was read last stays until a whole one comes. Looking up
-// allocates nothing and takes no lock. Without a database nothing is known, which is not the same as no record.
+// A file is checked as a whole before it is used. The previous file stays in use until a valid one arrives. A lookup
+// allocates nothing and takes no lock. Without a database the result is unknown, which differs from no record.
 package geo

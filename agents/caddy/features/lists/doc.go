@@ -1,6 +1,6 @@
-// Package lists holds the address lists of the cluster: who is let in whatever else is said, and who is kept out.
+// Package lists holds the address lists of the cluster: allow lists and block lists.
 //
-// A list counts only when its chunks add up to the count of its header, else its version before; with none before,
-// nobody is on it and rules are told that it is not known. A reload keeps what served for a list that the journal has
-// in part. Edits derive tables from one another; finding an address allocates nothing.
+// A version of a list counts only when its chunks add up to the count of its header. Otherwise the previous version
+// counts. Without a previous version the list is empty, and rules learn that it is unknown. If the journal has a list in
+// part, a reload keeps the version that served. Edits derive tables from one another. A lookup allocates nothing.
 package lists
