@@ -20,6 +20,7 @@ COPY console/package.json ./console/
 RUN --mount=type=cache,target=/root/.npm \
     npm ci --ignore-scripts --no-audit --no-fund
 COPY contract ./contract
+COPY docs ./docs
 COPY console ./console
 RUN npm run build --workspace console
 

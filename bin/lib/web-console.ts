@@ -1,4 +1,4 @@
-// The pages of the Web UI, built from console/ and contract/ into console/dist when their sources changed. A build takes
+// The pages of the Web UI, built from console/, contract/ and docs/ into console/dist when their sources changed. A build takes
 // place beside what is served and goes in at its end; files of the build before stay, for pages that are still open.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -33,18 +33,27 @@ interface Stamp {
   before: string[];
 }
 
-/** Hash of everything a build reads: sources, the contract, and versions of packages. */
+/** Hash of everything a build reads: sources, the contract, the docs, and versions of packages. */
 function sourceHash(): string {
   const hash = createHash('sha256');
   const folders = ['build', 'public', 'src'].map((name) => join(workspace, name));
   const single = ['index.html', 'vite.config.ts', 'package.json'].map((name) => join(workspace, name));
+  const docs = [join(root, 'docs'), join(root, 'docs', 'reference')].flatMap(documentsIn);
   const files = [...folders, join(root, 'contract')].flatMap(filesBelow);
-  for (const file of [...files, ...single, join(root, 'package-lock.json')].sort())
+  for (const file of [...files, ...docs, ...single, join(root, 'package-lock.json')].sort())
     hash
       .update(`${file.slice(root.length)}\0`)
       .update(readFileSync(file))
       .update('\0');
   return hash.digest('hex').slice(0, 16);
+}
+
+/** The documents that the Web UI shows: those of the folder itself. */
+function documentsIn(folder: string): string[] {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder)
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => join(folder, name));
 }
 
 function filesBelow(folder: string): string[] {

@@ -95,6 +95,37 @@ test.serial('a question mark shows the keys, except where somebody types', async
   await visitor.close();
 });
 
+test.serial('F1 and the header open the docs of the page, and a link leads to a heading', async (t) => {
+  const visitor = await stories.operatorVisit('/rollouts');
+  const { page } = visitor;
+  const title = (name: string) => page.getByRole('heading', { name, level: 1 }).waitFor();
+  await title('Rollouts');
+  await page.keyboard.press('F1');
+  await page.waitForURL('**/docs/canary');
+  await title('Canary releases');
+  await page.goBack();
+  await title('Rollouts');
+  await page.getByRole('link', { name: 'Docs', exact: true }).click();
+  await page.waitForURL('**/docs/canary');
+  await page.getByRole('link', { name: 'All docs' }).click();
+  await title('Documentation');
+  await page.getByRole('link', { name: 'Origins', exact: true }).click();
+  await title('Origins');
+  await page.getByRole('link', { name: 'client addresses' }).first().click();
+  await page.waitForURL('**/docs/edge-node#client-addresses');
+  const heading = page.getByRole('heading', { name: 'Client addresses' });
+  await eventually(() => heading.evaluate((element) => element === element.ownerDocument.activeElement), {
+    what: 'the focus on the heading',
+  });
+  t.true(await heading.evaluate((element) => element.getBoundingClientRect().top < 200));
+  for (const width of [1280, 375]) {
+    await page.setViewportSize({ width, height: 900 });
+    t.deepEqual([...(await layoutFaults(page)), ...(await accessibilityFaults(page))], [], `${width}`);
+  }
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
 test.serial('dialogs and sign-in begin in their first field', async (t) => {
   const visitor = await stories.operatorVisit('/account');
   const { page } = visitor;

@@ -20,6 +20,9 @@ export interface NavigationEntry {
   to: string;
 }
 
+/** The page of docs/ that explains a page, and a heading of it if needed: `edge-node#client-addresses`. Default: the index. */
+export type DocsPlace = string;
+
 export interface FeatureRoute {
   path: string;
   name: string;
@@ -30,6 +33,7 @@ export interface FeatureRoute {
   bare?: boolean;
   /** Reachable without a session. */
   open?: boolean;
+  docs?: DocsPlace;
 }
 
 /**
@@ -48,6 +52,8 @@ export interface Part {
   group?: PartGroup;
   title: Text;
   component: () => Promise<unknown>;
+  /** Default: that of the route it is a part of. */
+  docs?: DocsPlace;
 }
 
 export interface SearchResult {

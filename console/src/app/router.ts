@@ -15,7 +15,7 @@ import { pageSubject } from '@/shared/page/page-context.ts';
 import { setParts } from '@/shared/page/parts.ts';
 import { setPlaces } from '@/shared/page/places.ts';
 import { useSession } from '@/shared/session/session.ts';
-import type { FeatureRoute, NamedFeature } from './feature.ts';
+import type { DocsPlace, FeatureRoute, NamedFeature } from './feature.ts';
 import { features, navigationOf, type OwnedPart, partsOfRoute } from './features.ts';
 
 declare module 'vue-router' {
@@ -23,13 +23,17 @@ declare module 'vue-router' {
     title?: Text;
     bare?: boolean;
     open?: boolean;
+    docs?: DocsPlace;
     folders?: readonly string[];
     /** Its parts are pages of their own, with tabs between them. */
     tabs?: { page: string; base: string };
   }
 }
 
-function record(feature: NamedFeature, { path, name, title, component, bare, open }: FeatureRoute): RouteRecordRaw {
+function record(
+  feature: NamedFeature,
+  { path, name, title, component, bare, open, docs }: FeatureRoute,
+): RouteRecordRaw {
   const parts = partsOfRoute(name);
   setParts(name, parts);
   const tabs = component || parts.length < 2 ? {} : { tabs: { page: name, base: path } };
@@ -38,6 +42,7 @@ function record(feature: NamedFeature, { path, name, title, component, bare, ope
     folders: foldersOfFeature(feature),
     ...(bare ? { bare } : {}),
     ...(open ? { open } : {}),
+    ...(docs ? { docs } : {}),
     ...tabs,
   };
   const base = { path, meta, component: component ?? RouterView };
@@ -55,7 +60,7 @@ function partRecords(page: string, parts: readonly OwnedPart[]): RouteRecordRaw[
       path: part.name,
       name: routeOfPart(page, part),
       component: part.component as () => Promise<Component>,
-      meta: { title: part.title, folders: foldersOfFeature(part.feature) },
+      meta: { title: part.title, folders: foldersOfFeature(part.feature), ...(part.docs ? { docs: part.docs } : {}) },
     })),
   ];
 }
@@ -77,7 +82,8 @@ export const router = createRouter({
       meta: { title: { en: 'Not found', 'zh-CN': '未找到' } },
     },
   ],
-  scrollBehavior: (to, from, saved) => saved ?? (to.path === from.path ? false : { top: 0 }),
+  // A page with a link to one of its parts scrolls there itself, once it has its data.
+  scrollBehavior: (to, from, saved) => saved ?? (to.path === from.path || to.hash !== '' ? false : { top: 0 }),
 });
 
 router.beforeEach(async (to) => {

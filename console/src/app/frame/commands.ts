@@ -4,7 +4,9 @@ import { LOCALE_NAMES, LOCALES } from '@/shared/i18n/locale.ts';
 import { useSession } from '@/shared/session/session.ts';
 import type { PaletteAction } from '../feature.ts';
 import { density, type Theme, theme } from '../preferences.ts';
+import { router } from '../router.ts';
 import { keyboardHelp } from './keyboard-help.ts';
+import { pageDocs } from './page-docs.ts';
 
 const THEME_WORDS = { en: 'theme appearance mode', 'zh-CN': '主题 外观' };
 const LANGUAGE_WORDS = { en: 'language', 'zh-CN': '语言' };
@@ -13,6 +15,11 @@ const looks = (value: Theme) => () => {
 };
 
 export const commands: readonly PaletteAction[] = [
+  {
+    title: { en: 'Docs for this page', 'zh-CN': '本页的文档' },
+    words: { en: 'manual documentation', 'zh-CN': '手册 帮助' },
+    run: () => void router.push(pageDocs()),
+  },
   {
     title: { en: 'Keyboard shortcuts', 'zh-CN': '键盘快捷键' },
     words: { en: 'help keys', 'zh-CN': '帮助' },

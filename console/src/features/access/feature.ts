@@ -4,7 +4,7 @@ import type { Feature } from '@/app/feature.ts';
 const title = { en: 'Access', 'zh-CN': '访问凭据' };
 
 export default {
-  routes: [{ path: '/access', name: 'access', title }],
+  routes: [{ path: '/access', name: 'access', title, docs: 'api' }],
   parts: [
     {
       of: 'access',

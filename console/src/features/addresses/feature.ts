@@ -8,6 +8,7 @@ export default {
       path: '/addresses/:address/:prefix(\\d+)?',
       name: 'address',
       title,
+      docs: 'bans',
       component: () => import('./AddressPage.vue'),
     },
   ],

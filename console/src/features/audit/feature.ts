@@ -4,7 +4,7 @@ import type { Feature } from '@/app/feature.ts';
 const title = { en: 'Audit', 'zh-CN': '审计' };
 
 export default {
-  routes: [{ path: '/audit', name: 'audit', title, component: () => import('./AuditPage.vue') }],
+  routes: [{ path: '/audit', name: 'audit', title, docs: 'api#audit-log', component: () => import('./AuditPage.vue') }],
   navigation: [{ group: 'system', order: 10, title, icon: Notebook, to: '/audit' }],
   parts: [
     {
@@ -13,6 +13,7 @@ export default {
       group: 'last',
       order: 10,
       title: { en: 'History', 'zh-CN': '历史' },
+      docs: 'api#audit-log',
       component: () => import('./SiteHistory.vue'),
     },
   ],

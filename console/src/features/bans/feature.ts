@@ -4,7 +4,7 @@ import type { Feature } from '@/app/feature.ts';
 const title = { en: 'Bans', 'zh-CN': '封禁' };
 
 export default {
-  routes: [{ path: '/bans', name: 'bans', title }],
+  routes: [{ path: '/bans', name: 'bans', title, docs: 'bans' }],
   parts: [
     {
       of: 'bans',
@@ -20,7 +20,15 @@ export default {
       title: { en: 'Settings', 'zh-CN': '设置' },
       component: () => import('./BanSettingsPage.vue'),
     },
-    { of: 'site', name: 'bans', group: 'protection', order: 30, title, component: () => import('./SiteBans.vue') },
+    {
+      of: 'site',
+      name: 'bans',
+      group: 'protection',
+      order: 30,
+      title,
+      docs: 'bans',
+      component: () => import('./SiteBans.vue'),
+    },
   ],
   navigation: [{ group: 'protection', order: 20, title, icon: CircleClose, to: '/bans' }],
   searchTitle: title,

@@ -5,14 +5,27 @@ const title = { en: 'Certificates', 'zh-CN': '证书' };
 
 export default {
   routes: [
-    { path: '/certificates', name: 'certificates', title, component: () => import('./CertificatesPage.vue') },
+    {
+      path: '/certificates',
+      name: 'certificates',
+      title,
+      docs: 'https',
+      component: () => import('./CertificatesPage.vue'),
+    },
     {
       path: '/certificates/dns-credentials',
       name: 'dns-credentials',
       title: { en: 'DNS credentials', 'zh-CN': 'DNS 凭据' },
+      docs: 'https#wildcards-dns-01',
       component: () => import('./DnsCredentialsPage.vue'),
     },
-    { path: '/certificates/:id', name: 'certificate', title, component: () => import('./CertificatePage.vue') },
+    {
+      path: '/certificates/:id',
+      name: 'certificate',
+      title,
+      docs: 'https',
+      component: () => import('./CertificatePage.vue'),
+    },
   ],
   navigation: [{ group: 'delivery', order: 10, title, icon: Lock, to: '/certificates' }],
   parts: [
@@ -22,6 +35,7 @@ export default {
       group: 'delivery',
       order: 15,
       title: { en: 'HTTPS', 'zh-CN': 'HTTPS' },
+      docs: 'https',
       component: () => import('./SiteHttps.vue'),
     },
   ],

@@ -5,14 +5,15 @@ const title = { en: 'IP lists', 'zh-CN': 'IP 名单' };
 
 export default {
   routes: [
-    { path: '/ip-lists', name: 'ip-lists', title, component: () => import('./IpListsPage.vue') },
+    { path: '/ip-lists', name: 'ip-lists', title, docs: 'ip-lists', component: () => import('./IpListsPage.vue') },
     {
       path: '/ip-lists/new',
       name: 'ip-list-new',
       title: { en: 'New IP list', 'zh-CN': '新建 IP 名单' },
+      docs: 'ip-lists',
       component: () => import('./IpListPage.vue'),
     },
-    { path: '/ip-lists/:id', name: 'ip-list', title, component: () => import('./IpListPage.vue') },
+    { path: '/ip-lists/:id', name: 'ip-list', title, docs: 'ip-lists', component: () => import('./IpListPage.vue') },
   ],
   navigation: [{ group: 'protection', order: 30, title, icon: List, to: '/ip-lists' }],
   places: { ip_list: (id) => `/ip-lists/${id}` },

@@ -7,10 +7,22 @@ const regions = { en: 'Regions', 'zh-CN': '区域' };
 
 export default {
   routes: [
-    { path: '/clusters', name: 'clusters', title: clusters, component: () => import('./ClustersPage.vue') },
-    { path: '/clusters/:id', name: 'cluster', title: clusters, component: () => import('./ClusterPage.vue') },
-    { path: '/nodes', name: 'nodes', title: nodes },
-    { path: '/nodes/:id', name: 'node', title: nodes, component: () => import('./NodePage.vue') },
+    {
+      path: '/clusters',
+      name: 'clusters',
+      title: clusters,
+      docs: 'edge-node',
+      component: () => import('./ClustersPage.vue'),
+    },
+    {
+      path: '/clusters/:id',
+      name: 'cluster',
+      title: clusters,
+      docs: 'edge-node',
+      component: () => import('./ClusterPage.vue'),
+    },
+    { path: '/nodes', name: 'nodes', title: nodes, docs: 'edge-node' },
+    { path: '/nodes/:id', name: 'node', title: nodes, docs: 'edge-node', component: () => import('./NodePage.vue') },
   ],
   parts: [
     {
@@ -33,6 +45,7 @@ export default {
       group: 'delivery',
       order: 10,
       title: { en: 'Visitor address', 'zh-CN': '访客地址' },
+      docs: 'edge-node#client-addresses',
       component: () => import('./ClientIpTab.vue'),
     },
     {
@@ -49,6 +62,7 @@ export default {
       group: 'delivery',
       order: 30,
       title: { en: 'Ports', 'zh-CN': '端口' },
+      docs: 'edge-node#ports',
       component: () => import('./PortsTab.vue'),
     },
     { of: 'nodes', name: '', order: 10, title: nodes, component: () => import('./NodesPage.vue') },

@@ -3,7 +3,7 @@ import type { Feature } from '@/app/feature.ts';
 import { DEFAULTS, INCIDENTS, NOW } from './titles.ts';
 
 export default {
-  routes: [{ path: '/protection/incidents', name: 'incidents', title: INCIDENTS }],
+  routes: [{ path: '/protection/incidents', name: 'incidents', title: INCIDENTS, docs: 'protection' }],
   navigation: [{ group: 'protection', order: 10, title: INCIDENTS, icon: Umbrella, to: '/protection/incidents' }],
   parts: [
     { of: 'incidents', name: 'now', order: 10, title: NOW, component: () => import('./IncidentsNow.vue') },
@@ -14,6 +14,7 @@ export default {
       group: 'protection',
       order: 10,
       title: { en: 'Challenges', 'zh-CN': '质询' },
+      docs: 'protection',
       component: () => import('./ProtectionTab.vue'),
     },
     {
@@ -22,6 +23,7 @@ export default {
       group: 'protection',
       order: 40,
       title: { en: 'Events', 'zh-CN': '事件' },
+      docs: 'protection',
       component: () => import('./SecurityTab.vue'),
     },
   ],

@@ -8,6 +8,7 @@ export default {
       group: 'last',
       order: 10,
       title: { en: 'Revisions', 'zh-CN': '版本' },
+      docs: 'rollback',
       component: () => import('./ClusterRevisions.vue'),
     },
   ],

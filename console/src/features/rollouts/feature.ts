@@ -5,11 +5,12 @@ const title = { en: 'Rollouts', 'zh-CN': '灰度发布' };
 
 export default {
   routes: [
-    { path: '/rollouts', name: 'rollouts', title, component: () => import('./RolloutsPage.vue') },
+    { path: '/rollouts', name: 'rollouts', title, docs: 'canary', component: () => import('./RolloutsPage.vue') },
     {
       path: '/rollouts/:clusterId/events/:eventId',
       name: 'rollout-event',
       title: { en: 'Rollout event', 'zh-CN': '灰度事件' },
+      docs: 'canary',
       component: () => import('./EventPage.vue'),
     },
   ],

@@ -9,6 +9,7 @@ export default {
       path: '/platform-rules',
       name: 'platform-rules',
       title: global,
+      docs: 'rules',
       component: () => import('./GlobalRulesPage.vue'),
     },
   ],
@@ -20,6 +21,7 @@ export default {
       group: 'delivery',
       order: 40,
       title: { en: 'Rules', 'zh-CN': '规则' },
+      docs: 'rules',
       component: () => import('./SiteRules.vue'),
     },
     {
@@ -28,6 +30,7 @@ export default {
       group: 'delivery',
       order: 45,
       title: { en: 'Redirects', 'zh-CN': '重定向' },
+      docs: 'rules#bulk-redirects',
       component: () => import('./SiteRedirects.vue'),
     },
   ],

@@ -5,8 +5,8 @@ const title = { en: 'Sites', 'zh-CN': '站点' };
 
 export default {
   routes: [
-    { path: '/sites', name: 'sites', title, component: () => import('./SitesPage.vue') },
-    { path: '/sites/:id', name: 'site', title, component: () => import('./SitePage.vue') },
+    { path: '/sites', name: 'sites', title, docs: 'concepts', component: () => import('./SitesPage.vue') },
+    { path: '/sites/:id', name: 'site', title, docs: 'concepts', component: () => import('./SitePage.vue') },
   ],
   navigation: [{ group: 'top', order: 20, title, icon: Connection, to: '/sites' }],
   parts: [
@@ -31,6 +31,7 @@ export default {
       group: 'delivery',
       order: 20,
       title: { en: 'Origins', 'zh-CN': '源站' },
+      docs: 'origins',
       component: () => import('./OriginsTab.vue'),
     },
     {

@@ -4,11 +4,11 @@ import type { Feature } from '@/app/feature.ts';
 const title = { en: 'Usage', 'zh-CN': '用量' };
 
 export default {
-  routes: [{ path: '/traffic', name: 'traffic', title }],
+  routes: [{ path: '/traffic', name: 'traffic', title, docs: 'usage' }],
   navigation: [{ group: 'top', order: 30, title, icon: DataLine, to: '/traffic' }],
   parts: [
     { of: 'traffic', name: 'usage', order: 20, title, component: () => import('./UsagePage.vue') },
-    { of: 'site', name: 'usage', order: 25, title, component: () => import('./SiteUsage.vue') },
+    { of: 'site', name: 'usage', order: 25, title, docs: 'usage', component: () => import('./SiteUsage.vue') },
   ],
   actions: [
     {
