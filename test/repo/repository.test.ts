@@ -65,23 +65,32 @@ test('every relative link of a document leads somewhere', (t) => {
   t.deepEqual(broken, []);
 });
 
+/** Packages of the Web UI that build it and are no part of it. */
+const BUILDS_PAGES = /^vite$|^vue-tsc$|^unplugin-|plugin-/;
+
 test('licence and notice are there', (t) => {
   t.regex(read('LICENSE'), /Apache License\s+Version 2\.0/);
   t.is((JSON.parse(read('package.json')) as { license: string }).license, 'Apache-2.0');
   const notice = read('NOTICE');
   const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> };
+  const pages = JSON.parse(read('console/package.json')) as { devDependencies: Record<string, string> };
+  const inPages = Object.keys(pages.devDependencies).filter((name) => !BUILDS_PAGES.test(name));
   const named: Record<string, string> = {
     pg: 'node-postgres',
     objection: 'Objection',
     typebox: 'TypeBox',
     otpauth: 'OTPAuth',
+    'element-plus': 'Element Plus',
+    'vue-i18n': 'Vue I18n',
+    'vue-router': 'Vue Router',
   };
-  for (const name of Object.keys(dependencies)) {
+  for (const name of [...Object.keys(dependencies), ...inPages]) {
     const words = named[name] ?? (name.startsWith('@') ? name.slice(1).split('/')[0]! : name);
     const scope: Record<string, string> = {
       bufbuild: 'Buf Technologies',
       connectrpc: 'Connect for ECMAScript',
       peculiar: 'Peculiar',
+      'element-plus': 'Element Plus',
     };
     t.true(notice.toLowerCase().includes((scope[words] ?? words).toLowerCase()), `NOTICE does not name ${name}`);
   }
