@@ -1,9 +1,11 @@
 package encode
 
 import (
+	"net/netip"
 	"sync"
 
 	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/internal/address"
 )
 
 // Room for what an encoder gives, so that it leaves in few pieces and an encoder seldom waits for a client.
@@ -14,6 +16,7 @@ const pieceBytes = 32 << 10
 type body struct {
 	source  exchange.Source
 	line    *line
+	network netip.Prefix
 	level   int
 	encoder encoder
 	sink    exchange.Sink
@@ -29,12 +32,21 @@ type body struct {
 	given     uint64
 }
 
+// networkOf is the client network that an encoder is reserved for.
+func networkOf(x *exchange.Exchange) netip.Prefix {
+	if x.In.Claimed {
+		return address.NetworkOf(x.In.Peer)
+	}
+	return address.NetworkOf(x.In.Client)
+}
+
 var bodies = sync.Pool{New: func() any { return &body{piece: make([]byte, 0, pieceBytes)} }}
 
 // encode has a body compressed with a coding of which an encoder is reserved.
 func (e *encoders) encode(x *exchange.Exchange, source exchange.Source, c exchange.Coding, level int) exchange.Source {
 	b := bodies.Get().(*body)
 	b.source, b.line, b.level, b.lingering = source, &e.lines[c], level, x.In.Major != 1
+	b.network = networkOf(x)
 	return b
 }
 
@@ -71,7 +83,7 @@ func (b *body) release() {
 	}
 	b.line.taken.Add(b.taken)
 	b.line.given.Add(b.given + uint64(len(b.piece)))
-	b.line.active.Add(-1)
+	b.line.giveBack(b.network)
 	b.line, b.encoder = nil, nil
 }
 

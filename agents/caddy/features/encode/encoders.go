@@ -3,6 +3,7 @@ package encode
 import (
 	"fmt"
 	"io"
+	"net/netip"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -40,6 +41,9 @@ type encoder interface {
 type line struct {
 	most   int64
 	active atomic.Int64
+	// Encoders at work for each client network.
+	mu       sync.Mutex
+	networks map[netip.Prefix]int64
 	// By level.
 	idle []sync.Pool
 	make func(level int) (encoder, error)
@@ -72,16 +76,39 @@ func newZstd(level int) (encoder, error) {
 		zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false), zstd.WithZeroFrames(true))
 }
 
-// take reserves an encoder of a coding, unless too many are at work.
-func (e *encoders) take(c exchange.Coding) bool {
+// take reserves an encoder of a coding, unless too many are at work, or half of all for the client's network.
+func (e *encoders) take(c exchange.Coding, network netip.Prefix) bool {
 	l := &e.lines[c]
-	if l.active.Add(1) > l.most {
-		l.active.Add(-1)
+	if !l.reserve(network) {
 		l.passed.Add(1)
 		return false
 	}
 	l.answers.Add(1)
 	return true
+}
+
+func (l *line) reserve(network netip.Prefix) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.active.Load() >= l.most || network.IsValid() && l.networks[network] >= max(l.most/2, 1) {
+		return false
+	}
+	if l.networks == nil {
+		l.networks = map[netip.Prefix]int64{}
+	}
+	l.active.Add(1)
+	l.networks[network]++
+	return true
+}
+
+// giveBack ends what take reserved.
+func (l *line) giveBack(network netip.Prefix) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.active.Add(-1)
+	if l.networks[network]--; l.networks[network] == 0 {
+		delete(l.networks, network)
+	}
 }
 
 // begin gets the reserved encoder ready.

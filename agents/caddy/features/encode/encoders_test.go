@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -121,7 +122,7 @@ func TestRoundTrip(t *testing.T) {
 				}
 				broken := &pieces{list: [][]byte{all}, fails: io.ErrUnexpectedEOF}
 				for _, source := range []*pieces{broken, p} {
-					if !e.take(c) {
+					if !e.take(c, netip.Prefix{}) {
 						t.Fatal("none left")
 					}
 					client := &collector{}
@@ -155,7 +156,7 @@ func TestRoundTrip(t *testing.T) {
 func TestFlushBringsWhatWasWritten(t *testing.T) {
 	for _, c := range usualOrder {
 		e := newEncoders(1)
-		e.take(c)
+		e.take(c, netip.Prefix{})
 		client := &collector{}
 		seen := ""
 		b := e.encode(exchangeOf(1), watching{func(sink exchange.Sink) error {
@@ -203,7 +204,7 @@ func (watching) Close()                            {}
 // An answer whose encoded form fits into a piece does not hold its encoder while a client is slow to take it.
 func TestSlowClientsHoldNoEncoder(t *testing.T) {
 	e := newEncoders(1)
-	e.take(exchange.Brotli)
+	e.take(exchange.Brotli, netip.Prefix{})
 	b := e.encode(exchangeOf(1), &pieces{list: [][]byte{text(rand.New(rand.NewPCG(1, 1)), 60_000)}}, exchange.Brotli, 4)
 	client := slow{func() {
 		if n := e.lines[exchange.Brotli].active.Load(); n != 0 {
@@ -230,7 +231,7 @@ func TestNoMoreEncodersThanAllowed(t *testing.T) {
 		for range 8 {
 			wg.Go(func() {
 				for range 50 {
-					if e.take(c) {
+					if e.take(c, netip.Prefix{}) {
 						mu.Lock()
 						held = append(held, e.encode(exchangeOf(1), &pieces{}, c, 1))
 						mu.Unlock()
@@ -291,7 +292,7 @@ func TestMistakesOfEncodersEndTheirAnswer(t *testing.T) {
 				made := &breaking{on, panics}
 				return made, made.fail("make")
 			}
-			e.take(exchange.Gzip)
+			e.take(exchange.Gzip, netip.Prefix{})
 			source := &pieces{list: [][]byte{[]byte("x"), nil, []byte("y")}}
 			b := e.encode(exchangeOf(1), source, exchange.Gzip, 1)
 			panicked := func() (v any) {
@@ -316,7 +317,7 @@ func TestMistakesOfEncodersEndTheirAnswer(t *testing.T) {
 func TestFailedWritesOfLaterProtocolsKeepTheirBytes(t *testing.T) {
 	for major, again := range map[int]bool{1: true, 2: false, 3: false} {
 		e := newEncoders(1)
-		e.take(exchange.Gzip)
+		e.take(exchange.Gzip, netip.Prefix{})
 		made := e.encode(exchangeOf(major), &pieces{list: [][]byte{[]byte("x"), nil}}, exchange.Gzip, 1).(*body)
 		if err := made.CopyTo(&collector{fails: 1}); err != errGone {
 			t.Errorf("%v", err)
@@ -344,7 +345,7 @@ func BenchmarkEncode(b *testing.B) {
 			x := exchangeOf(1)
 			source := &pieces{list: [][]byte{page}}
 			for b.Loop() {
-				e.take(c.coding)
+				e.take(c.coding, netip.Prefix{})
 				made := e.encode(x, source, c.coding, c.level)
 				client := slow{func() {}}
 				if err := made.CopyTo(client); err != nil {

@@ -50,7 +50,7 @@ func Response(c *core.Core) exchange.ResponseStage {
 			return
 		}
 		for _, coding := range list.all() {
-			if encoders.take(coding) {
+			if encoders.take(coding, networkOf(x)) {
 				encodedHeader(a.Header)
 				a.Header["Content-Encoding"] = names[coding]
 				a.Body = encoders.encode(x, a.Body, coding, s.codings[coding].level)
