@@ -96,6 +96,13 @@ func (c *ClientIPSetting) Resolve(peer, proxied netip.Addr, h http.Header) netip
 			} else {
 				item, more = rest, false
 			}
+			if item = strings.Trim(item, " \t"); item == "" {
+				// RFC 9110 §5.6.1.2: a recipient ignores empty elements of a list.
+				continue
+			}
+			if c.header == "Forwarded" {
+				item = forwardedFor(item)
+			}
 			addr, ok := address.ParseForwarded(item)
 			if !ok {
 				return client
@@ -106,4 +113,20 @@ func (c *ClientIPSetting) Resolve(peer, proxied netip.Addr, h http.Header) netip
 		}
 	}
 	return client
+}
+
+// forwardedFor returns the node that an element of Forwarded was sent for (RFC 7239 §4), "" where it names none. A
+// quoted comma splits an element, which then names none, either: no address has one.
+func forwardedFor(element string) string {
+	for pair := range strings.SplitSeq(element, ";") {
+		name, value, ok := strings.Cut(strings.Trim(pair, " \t"), "=")
+		if !ok || !strings.EqualFold(name, "for") {
+			continue
+		}
+		if n := len(value); n >= 2 && value[0] == '"' && value[n-1] == '"' {
+			value = value[1 : n-1]
+		}
+		return value
+	}
+	return ""
 }

@@ -53,7 +53,9 @@ func TestClientAddress(t *testing.T) {
 		{"empty header: the peer", header, "10.0.0.1", "", []string{""}, "10.0.0.1"},
 		{"nonsense ends the walk", header, "10.0.0.1", "", []string{"1.1.1.1, nonsense, 10.2.2.2"}, "10.2.2.2"},
 		{"unknown ends the walk", header, "10.0.0.1", "", []string{"unknown"}, "10.0.0.1"},
-		{"an empty item ends the walk", header, "10.0.0.1", "", []string{"1.1.1.1,,10.2.2.2"}, "10.2.2.2"},
+		{"empty elements are skipped", header, "10.0.0.1", "", []string{"1.1.1.1,,10.2.2.2", " ,", ""}, "1.1.1.1"},
+		{"empty elements alone: the peer", header, "10.0.0.1", "", []string{",, ,"}, "10.0.0.1"},
+		{"the case of Forwarded has no meaning elsewhere", header, "10.0.0.1", "", []string{"for=1.1.1.1"}, "10.0.0.1"},
 		{"ports are dropped", header, "10.0.0.1", "", []string{"9.9.9.9:1234, 10.2.2.2:80"}, "9.9.9.9"},
 		{"brackets are dropped", header, "10.0.0.1", "", []string{"[2001:db8:9::1]:1234"}, "2001:db8:9::1"},
 		{"brackets without a port", header, "10.0.0.1", "", []string{"[2001:db8:9::1]"}, "2001:db8:9::1"},
@@ -73,6 +75,35 @@ func TestClientAddress(t *testing.T) {
 		}
 		if got := c.settings.Resolve(netip.MustParseAddr(c.peer), behind, h); got != netip.MustParseAddr(c.want) {
 			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+func TestClientAddressOfForwarded(t *testing.T) {
+	c := emptyCore(t)
+	forwarded := clientIPOf(t, c, &configv1.ClientIp{
+		Mode: configv1.ClientIpMode_CLIENT_IP_MODE_HEADER, Header: "forwarded", TrustedCidrs: []string{"10.0.0.0/8"},
+	})
+	for value, want := range map[string]string{
+		"for=203.0.113.7":                              "203.0.113.7",
+		"For=203.0.113.7; proto=https;by=10.0.0.2":     "203.0.113.7",
+		"proto=http;host=a.test ; FOR=203.0.113.7":     "203.0.113.7",
+		`for="203.0.113.7:4711"`:                       "203.0.113.7",
+		`for="[2001:db8::17]:4711"`:                    "2001:db8::17",
+		`for="[2001:db8::17]"`:                         "2001:db8::17",
+		"for=1.1.1.1, for=203.0.113.7, for=10.0.0.9":   "203.0.113.7",
+		"for=203.0.113.7,, for=10.0.0.9,":              "203.0.113.7",
+		"for=203.0.113.7, for=unknown":                 "10.0.0.1",
+		"for=203.0.113.7, for=_hidden, for=10.0.0.9":   "10.0.0.9",
+		"for=203.0.113.7, proto=https":                 "10.0.0.1",
+		"203.0.113.7":                                  "10.0.0.1",
+		`for="203.0.113.7`:                             "10.0.0.1",
+		`for="1.1.1.1, for=203.0.113.7", for=10.0.0.9`: "10.0.0.9",
+		"xfor=1.1.1.1;for=203.0.113.7":                 "203.0.113.7",
+		"by=1.1.1.1;host=for=2.2.2.2":                  "10.0.0.1",
+	} {
+		if got := forwarded.Resolve(netip.MustParseAddr("10.0.0.1"), netip.Addr{}, http.Header{"Forwarded": {value}}); got != netip.MustParseAddr(want) {
+			t.Errorf("%s: got %s, want %s", value, got, want)
 		}
 	}
 }
