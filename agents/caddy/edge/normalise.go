@@ -35,7 +35,7 @@ func normalise(c *core.Core) exchange.Stage {
 		case len(in.Target.Raw) > maxTargetBytes:
 			return pages.Respond(x, http.StatusRequestURITooLong, pages.URITooLong)
 		case !fits:
-			return pages.Respond(x, http.StatusBadRequest, pages.HeaderTooLarge)
+			return pages.Respond(x, http.StatusRequestHeaderFieldsTooLarge, pages.HeaderTooLarge)
 		case refusedMethod(in):
 			return pages.Respond(x, http.StatusMethodNotAllowed, pages.MethodNotAllowed)
 		case in.Target.Ambiguous || strayFields(in):

@@ -309,11 +309,11 @@ func TestTooLargeHeadersAndTargets(t *testing.T) {
 		}, 502, "no-origin"},
 		"a field too large": {func(r *http.Request) {
 			r.Header.Set("Cookie", strings.Repeat("x", maxFieldBytes-len("Cookie")-fieldExtra+1))
-		}, 400, "header-too-large"},
-		"one that is dropped":   {func(r *http.Request) { r.Header["X_a"] = []string{strings.Repeat("x", maxFieldBytes)} }, 400, "header-too-large"},
+		}, 431, "header-too-large"},
+		"one that is dropped":   {func(r *http.Request) { r.Header["X_a"] = []string{strings.Repeat("x", maxFieldBytes)} }, 431, "header-too-large"},
 		"a header of many":      {func(r *http.Request) { manyFields(r, 4) }, 502, "no-origin"},
-		"a header of too many":  {func(r *http.Request) { manyFields(r, 5) }, 400, "header-too-large"},
-		"one name, many values": {func(r *http.Request) { r.Header["X-A"] = slices.Repeat([]string{strings.Repeat("x", 1000)}, 40) }, 400, "header-too-large"},
+		"a header of too many":  {func(r *http.Request) { manyFields(r, 5) }, 431, "header-too-large"},
+		"one name, many values": {func(r *http.Request) { r.Header["X-A"] = slices.Repeat([]string{strings.Repeat("x", 1000)}, 40) }, 431, "header-too-large"},
 	} {
 		r := request("GET", "a.com", "/")
 		c.change(r)
