@@ -46,8 +46,8 @@ test('a row may have quotes; one without a range is refused with its line', (t) 
       ['8', 'plain'],
     ],
   );
-  t.throws(() => [...readRanges('1,2,3\nx,2,3\n')], { message: /^line 2 has no range/ });
-  t.throws(() => [...readRanges('1,2,"open\n')], { message: /^line 1 has no range/ });
+  t.throws(() => [...readRanges('1,2,3\nx,2,3\n')], { message: /^line 2 has no valid range/ });
+  t.throws(() => [...readRanges('1,2,"open\n')], { message: /^line 1 has no valid range/ });
 });
 
 test('networks make up a range, in order, and none could be larger', (t) => {
