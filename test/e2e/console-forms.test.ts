@@ -552,8 +552,8 @@ const CHOICES = ['features/addresses/AddToList.vue'];
 /** Forms that take certificates, which are made for the story (console-certificates.test.ts), or ask authorities for them. */
 const CERTIFICATES = ['features/certificates/RequestHttps.vue', 'features/certificates/UploadCertificate.vue'];
 
-/** Forms that only look: what they answer stands beside what was typed (console-rules.test.ts). */
-const TRIALS = ['features/rules/TryPanel.vue'];
+/** Forms that save nothing: a trial beside what was typed, and a draft of a rule (console-rules.test.ts). */
+const TRIALS = ['features/rules/TryPanel.vue', 'features/rules/redirects/PatternDialog.vue'];
 
 test('every form of the console is walked', (t) => {
   t.deepEqual(

@@ -386,9 +386,9 @@ func TestTLS(t *testing.T) {
 	e.compile(settings(), wrong, named)
 	e.wantGet("/", 200, "example.com http/1.1 example.com:8443")
 	e.compile(settings(), literal)
-	e.wantGet("/", 200, " http/1.1 127.0.0.1")
+	e.wantGet("/", 200, " http/1.1 "+e.Listener.Addr().String())
 	e.compile(settings(func(p *configv1.OriginPool) { p.TlsVerify = false }), wrong)
-	e.wantGet("/", 200, "wrong.test http/1.1 127.0.0.1")
+	e.wantGet("/", 200, "wrong.test http/1.1 "+e.Listener.Addr().String())
 	e.compile(settings(), wrong)
 	e.wantGet("/", 502, "edge: origin-unreachable")
 	// TLS to a plain port fails as such and goes on.

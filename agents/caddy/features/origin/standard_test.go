@@ -50,7 +50,7 @@ func TestSecondClientSpeaksHTTP2(t *testing.T) {
 	e := newStandardEdge(t, settings(), originAt("a", addressOf(o)))
 	answer := e.raw("POST /%7Ea//b?x=%zz HTTP/1.1\r\nHost: Site.TEST:80\r\nX-Svc-Site: forged\r\nX-Mine: 1\r\nTE: trailers\r\nConnection: close, X-Mine\r\n" +
 		"Trailer: X-Sum, X-Svc-Sum\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-Sum: 7\r\nX-Svc-Sum: 8\r\n\r\n")
-	for _, want := range []string{"HTTP/1.1 200 OK", `HTTP/2.0 POST site.test /%7Ea//b?x=%zz 192.0.2.77  "abc" map[X-Sum:[7]]`, "X-After: last"} {
+	for _, want := range []string{"HTTP/1.1 200 OK", `HTTP/2.0 POST site.test:80 /%7Ea//b?x=%zz 192.0.2.77  "abc" map[X-Sum:[7]]`, "X-After: last"} {
 		if !strings.Contains(answer, want) {
 			t.Errorf("no %s in %s", want, answer)
 		}

@@ -102,7 +102,7 @@ func TestOnlyAllowedAnswersOfANameAreConnectedTo(t *testing.T) {
 		return []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("::ffff:127.0.0.1"), netip.MustParseAddr("fe80::1"), netip.MustParseAddr("169.254.169.254")}, nil
 	}
 	e.wantGet("/", 200, "ok")
-	if head := <-seen; !strings.Contains(head, "\r\nHost: 127.0.0.1\r\n") {
+	if head := <-seen; !strings.Contains(head, "\r\nHost: "+e.Listener.Addr().String()+"\r\n") {
 		t.Fatalf("got %q", head)
 	}
 	e.transports.policy = func() *AddressPolicy { return nil }
