@@ -560,11 +560,7 @@ test.serial('the pages fit and can be used by everybody, in both themes and widt
   };
   const looks: readonly (readonly [string, string, ((page: Page) => Promise<unknown>)?])[] = [
     ['protection', `/sites/${quiet.id}/protection`],
-    [
-      'protection-cc',
-      `/sites/${calm.id}/protection`,
-      (page) => page.locator('.protection .fold__button').first().click(),
-    ],
+    ['protection-cc', `/sites/${calm.id}/protection`, (page) => page.locator('main .fold__button').first().click()],
     ['protection-dialog', `/sites/${quiet.id}/protection`, press(/^Switch on$|^开启$/)],
     ['security', `/sites/${attacked.id}/security`, (page) => page.locator('.series canvas').waitFor()],
     ['security-empty', `/sites/${quiet.id}/security`],

@@ -184,7 +184,7 @@ test.serial('events are found by result, rule, path, client and request', async 
     await showsEvents(page, 7, 'all events again');
   }
   await page.getByRole('searchbox', { name: 'Request ID', exact: true }).fill('nobody');
-  await page.getByText(/^No /).first().waitFor();
+  await page.locator('main').getByText(/^No /).first().waitFor();
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
 });

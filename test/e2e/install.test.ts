@@ -255,7 +255,10 @@ test.serial('whoever asks gets help, and what is missing is said with the next s
   undo.push(() => rmSync(other.folder, { recursive: true, force: true }));
   const { installCommand, serverUrl } = await newToken();
   const refusals: [string, RegExp][] = [
-    [`${again} ${other.options}`, /SVC_TOKEN, --server and --ca-sha256 are needed\n.*Let the console make the command/],
+    [
+      `${again} ${other.options}`,
+      /joining a cluster needs SVC_TOKEN, --server and --ca-sha256\n.*Copy the command from the console/,
+    ],
     [`${installCommand} ${other.options} --version 9.9.9`, /no version 9\.9\.9/],
     [
       `${installCommand} ${other.options} --http-listen :${edge.port}`,
