@@ -185,7 +185,7 @@ test.serial('leaving the page of a dialog with typed input asks, and what was se
   await page.getByRole('heading', { name: 'Clusters', level: 1 }).waitFor();
   const dialog = await opened(page, word('network.clusters.new'));
   await field(dialog, 'network.clusters.name').fill('left');
-  await page.goBack();
+  await page.evaluate('history.back()');
   t.deepEqual(await asked(questions), [LEAVE]);
   t.is(await field(dialog, 'network.clusters.name').inputValue(), 'left');
   await dialog.getByRole('button', { name: word('network.create') }).click();
@@ -200,11 +200,11 @@ test.serial('leaving the page of a dialog with typed input asks, and what was se
   await page.keyboard.type('New cluster');
   await page.getByRole('option', { name: 'New cluster' }).click();
   await field(dialog, 'network.clusters.name').fill('again');
-  await page.goBack();
+  await page.evaluate('history.back()');
   t.deepEqual(await asked(questions), [LEAVE]);
   t.is(await field(dialog, 'network.clusters.name').inputValue(), 'again');
   answer(true);
-  await page.goBack();
+  await page.evaluate('history.back()');
   await dialog.waitFor({ state: 'detached' });
   t.deepEqual(questions(), [LEAVE]);
   t.deepEqual(visitor.faults(), []);
