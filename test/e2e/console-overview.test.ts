@@ -228,7 +228,7 @@ test.serial('a site whose certificate ends soon is named in both languages, and 
   const { id } = await api.ok('POST', '/certificates/upload', { name: 'ending', chainPem, privateKeyPem });
   await api.ok('PUT', `/sites/${site.id}/https`, { settings: { certificateId: id } });
   for (const [language, title, soon] of [
-    ['en', /The certificate of a site of .* ends soon and was not renewed/, 'Expires soon'],
+    ['en', /The certificate of a site of .* expires soon and was not renewed/, 'Expires soon'],
     ['zh-CN', /有 1 个站点的证书即将到期且未续期/, '即将到期'],
   ] as const) {
     const visitor = await operatorVisit('/overview', { language });
