@@ -266,9 +266,9 @@ test.serial('where their order counts, things are moved by keyboard and keep the
   await page.keyboard.press('Alt+ArrowDown');
   await page.getByText('Values: second first').waitFor();
   await page.getByText('Now at position 2 of 2.').waitFor({ state: 'attached' });
-  await page.getByRole('button', { name: 'Move Rule 2 up' }).click();
+  await page.getByRole('button', { name: 'Move up Rule 2' }).click();
   await page.getByText('Values: first second').waitFor();
-  t.is(await page.evaluate(`document.activeElement.getAttribute('aria-label')`), 'Move Rule 1 up');
+  t.is(await page.evaluate(`document.activeElement.getAttribute('aria-label')`), 'Move up Rule 1');
   await page.keyboard.press('Enter');
   t.is(await page.getByText('Values: first second').count(), 1, 'there is no place above the first');
   t.deepEqual(visitor.faults(), []);
@@ -422,7 +422,7 @@ test.serial('an expression is completed by keyboard, and what is wrong is underl
   t.is(await page.locator('.expression-input__drawn .is-wrong').first().textContent(), 'http.hots');
   t.is(await area.getAttribute('aria-invalid'), 'true');
   // Seen, and said when typing rests.
-  const words = 'Character 1: There is no such field. Accepted: http.host';
+  const words = 'Character 1: This field does not exist. Accepted: http.host';
   await page.locator('.field__error').filter({ hasText: words }).waitFor();
   await page.getByRole('status').filter({ hasText: words }).waitFor();
   t.deepEqual([...(await layoutFaults(page)), ...(await accessibilityFaults(page))], []);
