@@ -422,7 +422,7 @@ test.serial('an expression is completed by keyboard, and what is wrong is underl
   t.is(await page.locator('.expression-input__drawn .is-wrong').first().textContent(), 'http.hots');
   t.is(await area.getAttribute('aria-invalid'), 'true');
   // Seen, and said when typing rests.
-  const words = 'Character 1: This field does not exist. Accepted: http.host';
+  const words = 'Character 1: This field does not exist. Expected: http.host';
   await page.locator('.field__error').filter({ hasText: words }).waitFor();
   await page.getByRole('status').filter({ hasText: words }).waitFor();
   t.deepEqual([...(await layoutFaults(page)), ...(await accessibilityFaults(page))], []);
