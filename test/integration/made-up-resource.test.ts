@@ -63,7 +63,7 @@ test('a made-up resource works in a copy of the tree, and changes at most five e
   t.deepEqual(report.live, [[{ id, body: 'go away', ended: false }], [{ id, body: 'go away', ended: true }]]);
   t.deepEqual(report.missing, { status: 404, code: 'GREETING_NOT_FOUND' });
   // What it adds to lists of the whole console.
-  t.true(report.attention.includes('greetings_empty'));
+  t.true(report.attention.includes('greetings_waiting'));
   t.true(report.jobs.includes('sweep-greetings'));
   t.deepEqual(report.siteFeature, { available: true, reason: null });
   // Its page and its words.
