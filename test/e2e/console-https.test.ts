@@ -148,6 +148,7 @@ test.serial('the button says what stands in the way, then how far it is, and the
   await progress.getByText('The certificate is issued.').waitFor();
   await page.getByText(/^HTTPS with .*, valid until/).waitFor();
 
+  await page.getByRole('link', { name: 'Protocols', exact: true }).click();
   await page.getByRole('switch', { name: 'HTTP/3', exact: true }).press('Space');
   await saveButton(page).click();
   // Leaving before it is saved would be asked about.
