@@ -1,4 +1,4 @@
-/** The part of a site that a search names with its first or last word or words, and what is left of the search. */
+/** The part of a site that a search names with its first or last word or words, and the rest of the search. */
 export function splitPart<P>(
   text: string,
   titled: readonly { part: P; titles: readonly string[] }[],

@@ -11,7 +11,7 @@ export interface Question {
 
 export const question = shallowRef<(Question & { answer(yes: boolean): void }) | null>(null);
 
-/** Whether the operator goes on. A later question takes the place of one that nobody answered, which counts as no. */
+/** Whether the operator goes on. A later question takes the place of one without a decision, which counts as no. */
 export function ask(words: Question): Promise<boolean> {
   return new Promise((resolve) => {
     // Not within the key press that leads here: an Escape would cancel the new dialog as well.
