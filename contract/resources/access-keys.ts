@@ -1,6 +1,6 @@
 import Type from 'typebox';
 import { procedure, resource } from '../procedure.ts';
-import { Id, Input, Nullable, Page, PageQuery, Timestamp } from '../scalars/common.ts';
+import { Id, Input, Nullable, OneOf, Page, PageQuery, Timestamp } from '../scalars/common.ts';
 
 export const AccessKeyScope = Type.Union([Type.Literal('read'), Type.Literal('readwrite')], {
   description: 'read: GET procedures and rule validation only; readwrite: all procedures for operators.',
@@ -11,6 +11,7 @@ export const AccessKey = Type.Object({
   name: Type.String(),
   prefix: Type.String({ description: 'First characters of the key, for recognition.' }),
   scope: AccessKeyScope,
+  state: OneOf(['active', 'revoked'], { description: 'revoked: requests with the key receive 401.' }),
   createdAt: Timestamp,
   lastUsedAt: Nullable(Timestamp),
   revokedAt: Nullable(Timestamp),

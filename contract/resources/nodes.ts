@@ -131,12 +131,13 @@ export const Node = Type.Object({
   geoip: Nullable(NodeGeoip),
 });
 
-const write = { status: 200, access: 'operator', readOnly: false, idempotency: 'accepted' } as const;
-const read = { status: 200, access: 'operator', readOnly: true, audit: null, idempotency: 'accepted' } as const;
+const write = { status: 200, readOnly: false, idempotency: 'accepted' } as const;
+const read = { status: 200, readOnly: true, audit: null, idempotency: 'accepted' } as const;
 
 export const nodes = resource('nodes', {
   list: procedure({
     ...read,
+    access: 'operator',
     method: 'GET',
     path: '/nodes',
     summary: 'Lists nodes, by name unless sorted otherwise.',
@@ -162,6 +163,7 @@ export const nodes = resource('nodes', {
   }),
   get: procedure({
     ...read,
+    access: 'operator',
     method: 'GET',
     path: '/nodes/{id}',
     summary: 'Returns a node.',
@@ -171,6 +173,7 @@ export const nodes = resource('nodes', {
   }),
   metrics: procedure({
     ...read,
+    access: 'operator',
     method: 'GET',
     path: '/nodes/{id}/metrics',
     summary: 'Returns the machine metrics that a node with metrics-v1 reported in the last 24 hours.',
@@ -180,6 +183,7 @@ export const nodes = resource('nodes', {
   }),
   update: procedure({
     ...write,
+    access: 'operator',
     method: 'PATCH',
     path: '/nodes/{id}',
     summary: 'Renames a node or moves it to another group of its cluster.',
@@ -195,6 +199,7 @@ export const nodes = resource('nodes', {
   }),
   disable: procedure({
     ...write,
+    access: 'operator',
     method: 'POST',
     path: '/nodes/{id}/disable',
     summary: 'Disables a node. It keeps serving its configuration and can only renew its certificate.',
@@ -205,6 +210,7 @@ export const nodes = resource('nodes', {
   }),
   enable: procedure({
     ...write,
+    access: 'operator',
     method: 'POST',
     path: '/nodes/{id}/enable',
     summary: 'Enables a disabled node.',
@@ -215,6 +221,7 @@ export const nodes = resource('nodes', {
   }),
   delete: procedure({
     ...write,
+    access: 'operator',
     method: 'DELETE',
     path: '/nodes/{id}',
     summary: 'Deletes a node and revokes its certificates.',

@@ -92,7 +92,6 @@ const rollbackErrors = [
 const reads = {
   method: 'GET',
   status: 200,
-  access: 'operator',
   readOnly: true,
   audit: null,
   idempotency: 'accepted',
@@ -101,6 +100,7 @@ const reads = {
 export const revisions = resource('clusters', {
   revisions: procedure({
     ...reads,
+    access: 'operator',
     path: '/clusters/{id}/revisions',
     summary: `Lists the latest ${LISTED_REVISIONS} published revisions of a cluster, newest first.`,
     input: Input({ id: Id, ...PageQuery(50) }),
@@ -109,6 +109,7 @@ export const revisions = resource('clusters', {
   }),
   revisionDiff: procedure({
     ...reads,
+    access: 'operator',
     path: '/clusters/{id}/revisions/{revision}/diff',
     summary: 'Lists the changed settings between two revisions, by object and field.',
     input: Input({
@@ -125,6 +126,7 @@ export const revisions = resource('clusters', {
   }),
   rollbackPreview: procedure({
     ...reads,
+    access: 'operator',
     path: '/clusters/{id}/rollback-preview',
     summary: 'Previews a rollback to a revision and returns the same errors as the rollback; changes nothing.',
     input: Input({ id: Id, revision: RevisionNumber, restoreSettings }),

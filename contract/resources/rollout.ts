@@ -214,7 +214,6 @@ export const RolloutEventDetails = Type.Object({
 const reads = {
   method: 'GET',
   status: 200,
-  access: 'operator',
   readOnly: true,
   audit: null,
   idempotency: 'accepted',
@@ -223,7 +222,6 @@ const reads = {
 const ends = {
   method: 'POST',
   status: 200,
-  access: 'operator',
   readOnly: false,
   idempotency: 'accepted',
 } as const;
@@ -236,6 +234,7 @@ const SavedPolicy = Type.Object({
 export const rollout = resource('clusters', {
   rollout: procedure({
     ...reads,
+    access: 'operator',
     path: '/clusters/{id}/rollout',
     summary: 'Returns the running canary of a cluster, and the result of the last one.',
     input: Input({ id: Id }),
@@ -244,6 +243,7 @@ export const rollout = resource('clusters', {
   }),
   rolloutPolicy: procedure({
     ...reads,
+    access: 'operator',
     path: '/clusters/{id}/rollout-policy',
     summary: 'Returns the rollout policy of a cluster.',
     input: Input({ id: Id }),
@@ -265,6 +265,7 @@ export const rollout = resource('clusters', {
   }),
   promoteRollout: procedure({
     ...ends,
+    access: 'operator',
     path: '/clusters/{id}/rollout/promote',
     summary: 'Promotes the candidate to all nodes now.',
     input: Input({ id: Id }),
@@ -274,6 +275,7 @@ export const rollout = resource('clusters', {
   }),
   abortRollout: procedure({
     ...ends,
+    access: 'operator',
     path: '/clusters/{id}/rollout/abort',
     summary: 'Aborts the canary; its nodes return to the stable revision.',
     input: Input({ id: Id }),
@@ -283,6 +285,7 @@ export const rollout = resource('clusters', {
   }),
   rolloutEvents: procedure({
     ...reads,
+    access: 'operator',
     path: '/clusters/{id}/rollout-events',
     summary: 'Lists rollout events of a cluster, newest first: canaries started and ended, changes undone.',
     input: Input({ id: Id, ...PageQuery(50) }),
@@ -291,6 +294,7 @@ export const rollout = resource('clusters', {
   }),
   rolloutEvent: procedure({
     ...reads,
+    access: 'operator',
     path: '/clusters/{id}/rollout-events/{eventId}',
     summary: 'Returns a rollout event with its nodes and changes.',
     input: Input({ id: Id, eventId: Id }),

@@ -76,7 +76,6 @@ const RuleHits = Type.Object({
 const reads = {
   method: 'GET',
   status: 200,
-  access: 'operator',
   readOnly: true,
   audit: null,
   idempotency: 'accepted',
@@ -85,6 +84,7 @@ const reads = {
 export const ruleHits = resource('ruleHits', {
   logged: procedure({
     ...reads,
+    access: 'operator',
     path: '/sites/{id}/rules/logged',
     summary: 'Lists the log rules that matched most on a site, with counts.',
     input: Input({ id: Id, range, limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 50, default: 10 })) }),
@@ -93,6 +93,7 @@ export const ruleHits = resource('ruleHits', {
   }),
   site: procedure({
     ...reads,
+    access: 'operator',
     path: '/sites/{id}/rules/hits',
     summary: 'Returns how often the rules of a site matched, by action taken.',
     input: Input({ id: Id, range }),
@@ -101,6 +102,7 @@ export const ruleHits = resource('ruleHits', {
   }),
   platform: procedure({
     ...reads,
+    access: 'operator',
     path: '/platform-rules/hits',
     summary: 'Returns how often the rules of the platform matched on all sites, by action taken.',
     input: Input({ range }),

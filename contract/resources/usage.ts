@@ -82,7 +82,6 @@ const limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 5000, default: 1
 const reads = {
   method: 'GET',
   status: 200,
-  access: { scope: 'usage:read' },
   readOnly: true,
   audit: null,
   idempotency: 'accepted',
@@ -107,6 +106,7 @@ const siteId = Type.Optional(Id);
 export const usage = resource('usage', {
   list: procedure({
     ...reads,
+    access: { scope: 'usage:read' },
     path: '/usage',
     summary: 'Lists usage records of 5-minute windows, by window and site.',
     input: Input({
@@ -130,6 +130,7 @@ export const usage = resource('usage', {
   }),
   changes: procedure({
     ...reads,
+    access: { scope: 'usage:read' },
     path: '/usage/changes',
     summary: 'Lists usage records created or revised after a sequence number, in sequence order.',
     input: Input({
@@ -145,6 +146,7 @@ export const usage = resource('usage', {
   }),
   summary: procedure({
     ...reads,
+    access: 'operator',
     path: '/usage/summary',
     summary: 'Returns the usage of one site or of all in a range, summed by 5 minutes, hours or days.',
     input: Input({ ...summed, siteId }),
@@ -161,6 +163,7 @@ export const usage = resource('usage', {
   }),
   sites: procedure({
     ...reads,
+    access: 'operator',
     path: '/usage/sites',
     summary: 'Lists sites by their usage in a range, including deleted ones.',
     input: Input({
@@ -174,6 +177,7 @@ export const usage = resource('usage', {
   }),
   gaps: procedure({
     ...reads,
+    access: 'operator',
     path: '/usage/gaps',
     summary: 'Lists the periods of a range whose usage is permanently missing, latest first.',
     input: Input({
@@ -186,6 +190,7 @@ export const usage = resource('usage', {
   }),
   export: procedure({
     ...reads,
+    access: 'operator',
     path: '/usage/export',
     summary: 'Returns all usage records of a range as CSV, by window and site.',
     input: Input({ ...summed, siteId }),

@@ -8,6 +8,7 @@ export function presentAccessKey(key: AccessKey): Output<typeof accessKeys.revok
     name: key.name,
     prefix: key.prefix,
     scope: key.scope,
+    state: key.revokedAt === null ? 'active' : 'revoked',
     createdAt: key.createdAt.toISOString(),
     lastUsedAt: key.lastUsedAt?.toISOString() ?? null,
     revokedAt: key.revokedAt?.toISOString() ?? null,

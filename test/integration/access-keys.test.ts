@@ -11,6 +11,7 @@ interface Key {
   name: string;
   prefix: string;
   scope: string;
+  state: string;
   lastUsedAt: string | null;
   revokedAt: string | null;
 }
@@ -51,7 +52,8 @@ const clusterCount = async () => Number((await database.query('select count(*) f
 test.serial('a key is made by a session, its secret is answered once, and only its hash is stored', async (t) => {
   const { key, secret } = await createKey('deploy');
   t.regex(secret, /^ewk_[A-Za-z0-9_-]{43}$/);
-  t.like(key, { name: 'deploy', scope: 'readwrite', prefix: secret.slice(0, 10), lastUsedAt: null, revokedAt: null });
+  t.like(key, { name: 'deploy', scope: 'readwrite', state: 'active', prefix: secret.slice(0, 10) });
+  t.like(key, { lastUsedAt: null, revokedAt: null });
   const { rows } = await database.query('select * from access_key where id = $1', [key.id]);
   t.deepEqual(rows[0].secret_hash, createHash('sha256').update(secret).digest());
   t.false(JSON.stringify(rows).includes(secret));
@@ -125,11 +127,15 @@ test.serial('a revoked key answers 401 at once and stays listed', async (t) => {
   t.is((await withKey(secret, 'GET', '/me')).status, 200);
   const revoked = await running.client.api<Key>('DELETE', `/access-keys/${key.id}`);
   t.truthy(revoked.revokedAt);
+  t.is(revoked.state, 'revoked');
   await eventually(async () => (await withKey(secret, 'GET', '/me')).status === 401, { what: 'the refusal' });
   const again = await running.client.api<Key>('DELETE', `/access-keys/${key.id}`);
   t.is(again.revokedAt, revoked.revokedAt);
   const { items } = await running.client.api<{ items: Key[] }>('GET', '/access-keys?pageSize=100');
-  t.truthy(items.find((item) => item.id === key.id)?.revokedAt);
+  t.like(
+    items.find((item) => item.id === key.id),
+    { state: 'revoked', revokedAt: revoked.revokedAt },
+  );
   const { rowCount } = await database.query(
     `select 1 from audit_entry where action = 'api_key.revoke' and target_id = $1 and actor_type = 'api_key'`,
     [key.id],

@@ -305,13 +305,13 @@ const TABLE: readonly {
   { procedure: 'sites.launch', endpoint: 'GET /sites/{id}/launch', scope: 'sites:read', built: true },
   { procedure: 'sites.setEnabled', endpoint: 'PUT /sites/{id}/enabled', scope: 'sites:write', built: true },
   { procedure: 'dns.siteTarget', endpoint: 'GET /sites/{siteId}/cname', scope: 'sites:read', built: false },
-  ...['', '/summary', '/sites', '/gaps', '/export'].map((path) => ({
-    procedure: `usage.${path.slice(1) || 'list'}`,
-    endpoint: `GET /usage${path}`,
+  {
+    procedure: 'usage.list',
+    endpoint: 'GET /usage',
     scope: 'usage:read',
     built: true,
     query: '?from=2026-01-01T00:00:00Z&to=2026-01-01T00:05:00Z',
-  })),
+  },
   { procedure: 'usage.changes', endpoint: 'GET /usage/changes', scope: 'usage:read', built: true },
 ];
 

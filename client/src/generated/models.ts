@@ -8,6 +8,8 @@ export interface AccessKey {
   prefix: string;
   /** read: GET procedures and rule validation only; readwrite: all procedures for operators. */
   scope: 'read' | 'readwrite';
+  /** revoked: requests with the key receive 401. */
+  state: 'active' | 'revoked';
   /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
   createdAt: string;
   lastUsedAt: string | null;

@@ -3367,25 +3367,25 @@ export interface Operations {
     input: UsageExportInput;
     output: UsageExportOutput;
     idempotencyKey: false;
-    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'EXPORT_LIMIT' | 'SCOPE_REQUIRED' | 'USAGE_RANGE_INVALID';
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'EXPORT_LIMIT' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'USAGE_RANGE_INVALID';
   };
   'usage.gaps': {
     input: UsageGapsInput;
     output: UsageGapsOutput;
     idempotencyKey: false;
-    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SCOPE_REQUIRED' | 'USAGE_RANGE_INVALID';
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'USAGE_RANGE_INVALID';
   };
   'usage.sites': {
     input: UsageSitesInput;
     output: UsageSitesOutput;
     idempotencyKey: false;
-    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SCOPE_REQUIRED' | 'USAGE_RANGE_INVALID';
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'USAGE_RANGE_INVALID';
   };
   'usage.summary': {
     input: UsageSummaryInput;
     output: UsageSummaryOutput;
     idempotencyKey: false;
-    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SCOPE_REQUIRED' | 'USAGE_RANGE_INVALID';
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'USAGE_RANGE_INVALID';
   };
 }
 
@@ -3919,15 +3919,15 @@ export interface Api {
   usage: {
     /** Lists usage records created or revised after a sequence number, in sequence order. `GET /usage/changes`: For operators; a read-only access key suffices. For service accounts with the scope usage:read. */
     changes: Call<'usage.changes'>;
-    /** Returns all usage records of a range as CSV, by window and site. `GET /usage/export`: For operators; a read-only access key suffices. For service accounts with the scope usage:read. */
+    /** Returns all usage records of a range as CSV, by window and site. `GET /usage/export`: For operators; a read-only access key suffices. */
     export: Call<'usage.export'>;
-    /** Lists the periods of a range whose usage is permanently missing, latest first. `GET /usage/gaps`: For operators; a read-only access key suffices. For service accounts with the scope usage:read. */
+    /** Lists the periods of a range whose usage is permanently missing, latest first. `GET /usage/gaps`: For operators; a read-only access key suffices. */
     gaps: Call<'usage.gaps'>;
     /** Lists usage records of 5-minute windows, by window and site. `GET /usage`: For operators; a read-only access key suffices. For service accounts with the scope usage:read. */
     list: Call<'usage.list'>;
-    /** Lists sites by their usage in a range, including deleted ones. `GET /usage/sites`: For operators; a read-only access key suffices. For service accounts with the scope usage:read. */
+    /** Lists sites by their usage in a range, including deleted ones. `GET /usage/sites`: For operators; a read-only access key suffices. */
     sites: Call<'usage.sites'>;
-    /** Returns the usage of one site or of all in a range, summed by 5 minutes, hours or days. `GET /usage/summary`: For operators; a read-only access key suffices. For service accounts with the scope usage:read. */
+    /** Returns the usage of one site or of all in a range, summed by 5 minutes, hours or days. `GET /usage/summary`: For operators; a read-only access key suffices. */
     summary: Call<'usage.summary'>;
   };
 }
