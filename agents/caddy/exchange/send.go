@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// Send writes an answer to the client. It is the only place where anything is written. ok is false when the answer did
+// Send writes an answer to the client; only SendInterim writes before it. ok is false when the answer did
 // not arrive whole: the connection, or the stream, must then end, so that nobody takes a part for the whole.
 func (x *Exchange) Send(a *Answer) (ok bool) {
 	if a.Drop {

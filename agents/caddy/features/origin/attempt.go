@@ -85,7 +85,7 @@ func (t *fetch) exchangeOn(c *conn, o *origin) (*response, error) {
 	if t.stream && !broken {
 		u = t.startUpload(c)
 	}
-	a, err := c.readResponse(t.x.Method(), t.x.In.Upgrade)
+	a, err := c.readResponse(t.x.Method(), t.x.In.Upgrade, t)
 	if err != nil {
 		// Stopping the upload may look to the server like the client's end, so this is asked before.
 		sent := &sentError{cause: err, gone: !c.unwatch()}

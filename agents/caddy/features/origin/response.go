@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	maxFields  = 1000
-	maxInterim = 16
+	maxFields = 1000
+	// Informational responses before a final one: some origins send one each second while they work.
+	maxInterim = 1000
 )
 
 // field is one line of a header.
@@ -43,10 +44,10 @@ func (a *response) release() {
 	responses.Put(a)
 }
 
-// readResponse reads the header of the final answer to a request; interim answers are dropped. The parser is as
+// readResponse reads the header of the final response to a request, and passes informational ones on. The parser is as
 // strict as net/http, and stricter where two readers could disagree about the end of a message: folded lines,
 // transfer codings other than chunked, and differing or listed lengths are refused.
-func (c *conn) readResponse(method string, upgrade bool) (*response, error) {
+func (c *conn) readResponse(method string, upgrade bool, interim interimTaker) (*response, error) {
 	a := responses.Get().(*response)
 	budget := maxHeader
 	for range maxInterim {
@@ -64,11 +65,25 @@ func (c *conn) readResponse(method string, upgrade bool) (*response, error) {
 		if a.status == http.StatusSwitchingProtocols {
 			break
 		}
+		if a.status != http.StatusContinue {
+			interim.takeInterim(a)
+		}
 		clear(a.fields)
 		*a = response{fields: a.fields[:0], connection: a.connection[:0], upgrade: a.upgrade[:0], trailer: a.trailer[:0]}
 	}
 	a.release()
 	return nil, fmt.Errorf("%w: interim answers", errMalformed)
+}
+
+// interimTaker takes informational responses.
+type interimTaker interface{ takeInterim(a *response) }
+
+// takeInterim sends an informational response on to the client. An origin's 100 (Continue) answers the edge, and never comes
+// here.
+func (t *fetch) takeInterim(a *response) {
+	if t.x.TakesInterim() {
+		t.x.SendInterim(a.status, a.copyHeader)
+	}
 }
 
 // readHeader reads lines up to an empty one and returns them without it.

@@ -113,7 +113,7 @@ func TestAnswersOfOrigins(t *testing.T) {
 		"header too large":            {"HTTP/1.1 200 OK\r\nX-Long: " + strings.Repeat("x", 64<<10) + "\r\nContent-Length: 3\r\n\r\nabc", 502, unreachable, false},
 		"header without end":          {"HTTP/1.1 200 OK\r\n" + strings.Repeat("X-A: b\r\n", 20<<10), 502, unreachable, false},
 		"too many fields":             {"HTTP/1.1 200 OK\r\n" + strings.Repeat("X-A: b\r\n", maxFields+1) + "\r\n", 502, unreachable, false},
-		"interim answers for ever":    {strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 100), 502, unreachable, false},
+		"interim answers for ever":    {strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", maxInterim), 502, unreachable, false},
 		"large interim answers":       {strings.Repeat("HTTP/1.1 103 Hints\r\nLink: "+strings.Repeat("x", 10<<10)+"\r\n\r\n", 10) + okAnswer, 502, unreachable, false},
 		"another protocol":            {"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n" + okAnswer, 502, unreachable, false},
 		"body cut short":              {"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", -1, "", false},
@@ -254,6 +254,26 @@ func TestBlanksBeforeColonsDoNotReachClients(t *testing.T) {
 	}
 }
 
+// Some origins say each second that they are still at work.
+func TestManyInformationalResponsesAreBounded(t *testing.T) {
+	o, _ := answering(t, strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", maxInterim-1)+okAnswer)
+	e := newEdge(t, settings(), originAt("a", o.Addr().String()))
+	answer := e.raw("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+	if n := strings.Count(answer, "HTTP/1.1 102 Processing\r\n"); n != maxInterim-1 || !strings.HasSuffix(answer, "ok") {
+		t.Errorf("%d, and then %q", n, answer[max(0, len(answer)-300):])
+	}
+	more, _ := answering(t, strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", maxInterim)+okAnswer)
+	e.compile(settings(), originAt("a", more.Addr().String()))
+	if answer := e.raw("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"); !strings.Contains(answer, "HTTP/1.1 502") {
+		t.Errorf("%q", answer[max(0, len(answer)-300):])
+	}
+}
+
+// dropped takes informational responses for nobody.
+type dropped struct{}
+
+func (dropped) takeInterim(*response) {}
+
 func FuzzAnswer(f *testing.F) {
 	for _, s := range []string{
 		okAnswer, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: y\r\n\r\n", "HTTP/1.1 100 C\r\n\r\nHTTP/1.0 200 OK\r\n\r\nabc",
@@ -264,7 +284,7 @@ func FuzzAnswer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte, method string) {
 		c := &conn{Conn: &memory{data: data}}
-		a, err := c.readResponse(method, false)
+		a, err := c.readResponse(method, false, dropped{})
 		if err != nil {
 			return
 		}
