@@ -38,7 +38,8 @@ var rooms = []room{
 	{"listen", []string{"exchange", "core", "pages"}},
 	{"features", []string{"exchange", "expr", "core", "pages"}},
 	{"edge", []string{"exchange", "core", "pages", "listen", "features"}},
-	{".", []string{allOfThem}},
+	{"program", []string{allOfThem}},
+	{".", []string{"program"}},
 }
 
 func TestPackagesImportWhatTheirRoomAllows(t *testing.T) {

@@ -1,4 +1,4 @@
-package main
+package program
 
 import (
 	// Caddy's own modules: HTTP server, TLS, storage on disk, log encoders.

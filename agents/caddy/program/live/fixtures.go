@@ -1,4 +1,4 @@
-package main
+package live
 
 import (
 	"fmt"
@@ -15,8 +15,8 @@ import (
 	"edge.svc/caddy/internal/edgetest"
 )
 
-// origin echoes what it gets, in the form "header: value" a line, or streams without end under /stream.
-func startOrigin(t *testing.T) (port uint32) {
+// StartOrigin starts an origin that echoes what it gets, in the form "header: value" a line, or streams without end under /stream.
+func StartOrigin(t *testing.T) (port uint32) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Server", "origin")
 		w.Header().Set("X-Svc-Error", "forged")
@@ -46,17 +46,20 @@ func startOrigin(t *testing.T) (port uint32) {
 	return uint32(n)
 }
 
-func originPolicy() *configv1.Entry {
+// OriginPolicy allows origins on this machine.
+func OriginPolicy() *configv1.Entry {
 	return edgetest.Entry("origin-policy", "", &configv1.OriginPolicy{AllowedCidrs: []string{"127.0.0.0/8"}})
 }
 
-func headerMode() *configv1.Entry {
+// HeaderMode takes the address of a client from the header X-Demo-Client-Ip.
+func HeaderMode() *configv1.Entry {
 	return edgetest.Entry("client-ip", "", &configv1.ClientIp{
 		Mode: configv1.ClientIpMode_CLIENT_IP_MODE_HEADER, Header: "x-demo-client-ip", TrustedCidrs: []string{"127.0.0.0/8"},
 	})
 }
 
-func ban(id, siteID, cidr string) *nodev1.Ban {
+// Ban is a manual ban for an hour; without a site it is global.
+func Ban(id, siteID, cidr string) *nodev1.Ban {
 	return &nodev1.Ban{
 		Id: id, SiteId: siteID, Cidr: cidr, Source: nodev1.BanSource_BAN_SOURCE_MANUAL,
 		ExpiresAtMs: time.Now().Add(time.Hour).UnixMilli(), CreatedAtMs: time.Now().UnixMilli(), Reason: "abuse",

@@ -1,4 +1,4 @@
-package main
+package program_test
 
 import (
 	"syscall"
@@ -10,25 +10,26 @@ import (
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/internal/edgetest"
+	"edge.svc/caddy/program/live"
 )
 
 // What the program counted lies in its folder once it has stopped in order, the running second included, and no gap with it.
 func TestAnOrderlyStopKeepsAllCounts(t *testing.T) {
-	e := startEdge(t, nil, []*edgev1.JournalRecord{
+	e := live.Start(t, nil, []*edgev1.JournalRecord{
 		edgetest.Header("node-1"),
-		edgetest.Config(1, []*configv1.Entry{originPolicy(), edgetest.Entry("site", "site-a", edgetest.Site(startOrigin(t), "a.test"))}),
+		edgetest.Config(1, []*configv1.Entry{live.OriginPolicy(), edgetest.Entry("site", "site-a", edgetest.Site(live.StartOrigin(t), "a.test"))}),
 	}, nil)
 	const request = "GET /x HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n"
-	answer := e.raw(request)
-	if err := e.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	answer := e.Raw(request)
+	if err := e.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(wait); syscall.Kill(e.cmd.Process.Pid, 0) == nil; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(live.Wait); syscall.Kill(e.Cmd.Process.Pid, 0) == nil; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it does not stop")
 		}
 	}
-	batch := count.Of(core.New(core.Options{StateDir: e.dir})).Drain(0)
+	batch := count.Of(core.New(core.Options{StateDir: e.Dir})).Drain(0)
 	if len(batch.GetGaps()) != 0 {
 		t.Errorf("%v", batch.GetGaps())
 	}

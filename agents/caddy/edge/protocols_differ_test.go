@@ -1,4 +1,4 @@
-package main
+package edge_test
 
 import (
 	"bufio"
@@ -21,6 +21,7 @@ import (
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/internal/edgetest"
 	"edge.svc/caddy/internal/ruletest"
+	"edge.svc/caddy/program/live"
 )
 
 // wayIn is how a client reaches a site.
@@ -30,19 +31,19 @@ type wayIn struct {
 }
 
 // waysInto are all of them: in plain, and over TLS by each version.
-func (e *edge) waysInto(host string) []wayIn {
-	first := overTLS(e.t, host)
+func waysInto(e *live.Edge, host string) []wayIn {
+	first := live.OverTLS(e.T, host)
 	first.ForceAttemptHTTP2 = false
-	third := &http3.Transport{TLSClientConfig: &tls.Config{RootCAs: certificate().Roots, ServerName: host}}
-	e.t.Cleanup(func() { third.Close() })
+	third := &http3.Transport{TLSClientConfig: &tls.Config{RootCAs: live.Certificate().Roots, ServerName: host}}
+	e.T.Cleanup(func() { third.Close() })
 	plain := new(http.Transport)
-	e.t.Cleanup(plain.CloseIdleConnections)
-	e.untilHTTP3(host)
+	e.T.Cleanup(plain.CloseIdleConnections)
+	e.UntilHTTP3(host)
 	return []wayIn{
-		{"plain HTTP/1.1", "http://" + e.addr, "HTTP/1.1", plain},
-		{"HTTP/1.1 over TLS", "https://" + e.tlsAddr, "HTTP/1.1", first},
-		{"HTTP/2", "https://" + e.tlsAddr, "HTTP/2.0", overTLS(e.t, host)},
-		{"HTTP/3", "https://" + e.tlsAddr, "HTTP/3.0", third},
+		{"plain HTTP/1.1", "http://" + e.Addr, "HTTP/1.1", plain},
+		{"HTTP/1.1 over TLS", "https://" + e.TLSAddr, "HTTP/1.1", first},
+		{"HTTP/2", "https://" + e.TLSAddr, "HTTP/2.0", live.OverTLS(e.T, host)},
+		{"HTTP/3", "https://" + e.TLSAddr, "HTTP/3.0", third},
 	}
 }
 
@@ -58,7 +59,7 @@ func (w *wayIn) ask(t *testing.T, host, path string, header http.Header) (*http.
 	if header != nil {
 		request.Header = header
 	}
-	client := http.Client{Transport: w.transport, Timeout: wait, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := http.Client{Transport: w.transport, Timeout: live.Wait, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	response, err := client.Do(request)
 	if err != nil {
 		t.Fatal(err)
@@ -71,15 +72,15 @@ func (w *wayIn) ask(t *testing.T, host, path string, header http.Header) (*http.
 	return response, string(body)
 }
 
-func secureEdge(t *testing.T, origin uint32, more ...*configv1.Entry) *edge {
+func secureEdge(t *testing.T, origin uint32, more ...*configv1.Entry) *live.Edge {
 	entries := append([]*configv1.Entry{
-		originPolicy(), edgetest.Entry("site", "site-a", edgetest.Site(origin, "a.test")),
-		certificate().HTTPS("site-a", func(m *configv1.SiteHttps) {
+		live.OriginPolicy(), edgetest.Entry("site", "site-a", edgetest.Site(origin, "a.test")),
+		live.Certificate().HTTPS("site-a", func(m *configv1.SiteHttps) {
 			m.Http3 = true
 			m.ForceHttps = &configv1.HttpsRedirect{Status: 308, Port: 443}
 		}),
 	}, more...)
-	return startEdge(t, nil, []*edgev1.JournalRecord{edgetest.Header("node-1"), edgetest.Config(1, entries)}, nil)
+	return live.Start(t, nil, []*edgev1.JournalRecord{edgetest.Header("node-1"), edgetest.Config(1, entries)}, nil)
 }
 
 // What rules read of the way on which a request came, and what origins are told of it.
@@ -91,7 +92,7 @@ func TestRulesAndOriginsAreToldTheWay(t *testing.T) {
 	ssl := func(path string, want bool) *configv1.Rule {
 		return ruletest.When(ruletest.And(at(path), ruletest.Eq("ssl", want)), &configv1.BlockAction{Status: 451})
 	}
-	e := secureEdge(t, startOrigin(t), edgetest.Entry("site-rules", "site-a", ruletest.Site(
+	e := secureEdge(t, live.StartOrigin(t), edgetest.Entry("site-rules", "site-a", ruletest.Site(
 		told("x-version", "http.request.version"), told("x-scheme", "http.request.scheme"), told("x-ja4", "tls.ja4"),
 		// So that plain requests come to their origin.
 		ruletest.When(ruletest.Not(at("/forced")), &configv1.ConfigAction{ForceHttps: &no}),
@@ -99,7 +100,7 @@ func TestRulesAndOriginsAreToldTheWay(t *testing.T) {
 		ruletest.When(ruletest.And(at("/ja4"), ruletest.Eq("tls.ja4", "")), &configv1.BlockAction{Status: 451}),
 		ruletest.When(at("/blocked"), &configv1.BlockAction{Status: 403}),
 	)))
-	for _, way := range e.waysInto("a.test") {
+	for _, way := range waysInto(e, "a.test") {
 		t.Run(way.name, func(t *testing.T) {
 			scheme, ja4 := "http", "\r\n"
 			if way.overTLS() {
@@ -161,8 +162,8 @@ func TestForceHTTPSBesideRules(t *testing.T) {
 		{"a rule that says the same", ruletest.Rule(&configv1.ConfigAction{ForceHttps: &yes}), "308 https://a.test/x?y", 200},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			e := secureEdge(t, startOrigin(t), edgetest.Entry("site-rules", "site-a", ruletest.Site(c.rule)))
-			for _, way := range e.waysInto("a.test") {
+			e := secureEdge(t, live.StartOrigin(t), edgetest.Entry("site-rules", "site-a", ruletest.Site(c.rule)))
+			for _, way := range waysInto(e, "a.test") {
 				response, _ := way.ask(t, "a.test", "/x?y", nil)
 				got := fmt.Sprint(response.StatusCode, " ", response.Header.Get("Location"))
 				if !way.overTLS() && got != c.plain || way.overTLS() && response.StatusCode != c.encrypted {
@@ -192,13 +193,13 @@ func TestWebSocketOverTLS(t *testing.T) {
 	defer echo.Close()
 	e := secureEdge(t, uint32(echo.Listener.Addr().(*net.TCPAddr).Port))
 	dial := func(protocol string) net.Conn {
-		config := &tls.Config{RootCAs: certificate().Roots, ServerName: "a.test", NextProtos: []string{protocol}}
-		conn, err := tls.DialWithDialer(&net.Dialer{Timeout: wait}, "tcp", e.tlsAddr, config)
+		config := &tls.Config{RootCAs: live.Certificate().Roots, ServerName: "a.test", NextProtos: []string{protocol}}
+		conn, err := tls.DialWithDialer(&net.Dialer{Timeout: live.Wait}, "tcp", e.TLSAddr, config)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
-		_ = conn.SetDeadline(time.Now().Add(wait))
+		_ = conn.SetDeadline(time.Now().Add(live.Wait))
 		return conn
 	}
 	first := dial("http/1.1")
@@ -271,12 +272,12 @@ func TestTheSameRequestIsOneTooManyOverEachVersion(t *testing.T) {
 	const allowed, later = 60, 20
 	for _, version := range []string{"HTTP/1.1 over TLS", "HTTP/2", "HTTP/3"} {
 		t.Run(version, func(t *testing.T) {
-			e := secureEdge(t, startOrigin(t), headerMode(), edgetest.Entry("protection", "site-a", &configv1.SiteProtection{
+			e := secureEdge(t, live.StartOrigin(t), live.HeaderMode(), edgetest.Entry("protection", "site-a", &configv1.SiteProtection{
 				Cc: &configv1.CcPolicy{Thresholds: &configv1.CcThresholds{
 					MaxLevel: 1, WindowSeconds: 60, IpQps: 1, IpBanSeconds: 600, OriginErrorPercent: 50, EscalateAfterSeconds: 10, CooldownSeconds: 60,
 				}},
 			}))
-			ways := e.waysInto("a.test")
+			ways := waysInto(e, "a.test")
 			way := ways[slices.IndexFunc(ways, func(w wayIn) bool { return w.name == version })]
 			client := http.Header{"X-Demo-Client-Ip": {"203.0.113.9"}}
 			codes := map[string]int{}

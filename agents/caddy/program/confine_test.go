@@ -1,4 +1,4 @@
-package main
+package program_test
 
 import (
 	"encoding/json"
@@ -12,6 +12,7 @@ import (
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/internal/confine"
 	"edge.svc/caddy/internal/edgetest"
+	"edge.svc/caddy/program/live"
 )
 
 func folders(t *testing.T, f confine.Folders) {
@@ -32,19 +33,19 @@ func TestAConfinedEdgeServes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			folders(t, f)
-			port := startOrigin(t)
+			port := live.StartOrigin(t)
 			named := edgetest.Site(port, "b.test")
 			named.Origins[0].Address = "localhost"
-			e := startEdge(t, nil, []*edgev1.JournalRecord{
+			e := live.Start(t, nil, []*edgev1.JournalRecord{
 				edgetest.Header("node-1"),
 				edgetest.Config(1, []*configv1.Entry{
-					originPolicy(), headerMode(),
+					live.OriginPolicy(), live.HeaderMode(),
 					edgetest.Entry("site", "site-a", edgetest.Site(port, "a.test")), edgetest.Entry("site", "site-b", named),
 				}),
 			}, nil)
-			e.expect("GET", "a.test", "/", 200, "")
-			e.expect("GET", "b.test", "/", 200, "")
-			problem := e.status().GetConfinementProblem()
+			e.Expect("GET", "a.test", "/", 200, "")
+			e.Expect("GET", "b.test", "/", 200, "")
+			problem := e.Status().GetConfinementProblem()
 			// Neither a build with C code nor an old kernel can do it.
 			cannot := strings.Contains(problem, "capabilities: ") || strings.Contains(problem, "Landlock")
 			if (problem != "") != (len(f.Read) > 0) && !cannot {
@@ -57,7 +58,7 @@ func TestAConfinedEdgeServes(t *testing.T) {
 // What the process was to be kept from is not known when the variable makes no sense.
 func TestAMistakeInTheVariableEndsTheProcess(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "run")
-	cmd.Env = append(os.Environ(), runMain+"=1", confine.Variable+"=/var/lib")
+	cmd.Env = append(os.Environ(), live.Variable+"=1", confine.Variable+"=/var/lib")
 	output, err := cmd.CombinedOutput()
 	if err == nil || !strings.Contains(string(output), confine.Variable) {
 		t.Errorf("%v %s", err, output)

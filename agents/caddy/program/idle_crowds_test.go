@@ -1,4 +1,4 @@
-package main
+package program_test
 
 import (
 	"bufio"
@@ -16,6 +16,7 @@ import (
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/internal/edgetest"
+	"edge.svc/caddy/program/live"
 )
 
 // 20,000 connections from many addresses of one network, half of them silent and half idle after a request, take neither
@@ -39,13 +40,13 @@ func TestIdleCrowds(t *testing.T) {
 	})
 	const listen = edgeAddress + ":8080"
 	// Nobody leaves because of the time.
-	e := startEdgeWith(t, map[string]any{"listen": []string{listen}, "idle_timeout": "1h", "read_header_timeout": "1h"}, map[string]any{
+	e := live.StartWith(t, map[string]any{"listen": []string{listen}, "idle_timeout": "1h", "read_header_timeout": "1h"}, map[string]any{
 		"max_connections": total, "max_per_network": network, "max_per_address": address, "max_waiting": waiting, "header_time": "1h",
 	}, []*edgev1.JournalRecord{
 		edgetest.Header("node-1"),
-		edgetest.Config(1, []*configv1.Entry{originPolicy(), mode, edgetest.Entry("site", "site-a", edgetest.Site(startOrigin(t), "a.test"))}),
+		edgetest.Config(1, []*configv1.Entry{live.OriginPolicy(), mode, edgetest.Entry("site", "site-a", edgetest.Site(live.StartOrigin(t), "a.test"))}),
 	}, nil)
-	empty := resident(t, e.cmd.Process.Pid)
+	empty := resident(t, e.Cmd.Process.Pid)
 
 	honest := startHonestClient(t, n.clients, listen)
 	// Each is told of when all have tried to connect.
@@ -67,22 +68,22 @@ func TestIdleCrowds(t *testing.T) {
 		}
 		return crowds
 	}
-	open := func() int { return int(e.status().GetActiveConnections()) }
+	open := func() int { return int(e.Status().GetActiveConnections()) }
 
 	asked, silent := crowdOrder{Network: "10.78.1", Sources: 250, Count: 5000}, crowdOrder{Network: "10.78.1", Sources: 250, Count: 5000, Silent: true}
 	flood := append(come(asked, asked), come(silent, silent)...)
 	turnedAway := func() uint64 {
-		c := e.status().GetConnections()
+		c := e.Status().GetConnections()
 		return sum(c.GetRefused()) + sum(c.GetEvicted())
 	}
-	e.until("all but what the network may have are turned away", func() bool { return turnedAway() >= 20_000-network })
+	e.Until("all but what the network may have are turned away", func() bool { return turnedAway() >= 20_000-network })
 	const honestConnections = 2
-	e.until("no more than the network may have are open", func() bool { return open() <= network+honestConnections })
+	e.Until("no more than the network may have are open", func() bool { return open() <= network+honestConnections })
 	held := 0
 	for _, c := range flood {
 		held += c.alive()
 	}
-	status := e.status().GetConnections()
+	status := e.Status().GetConnections()
 	if held > network || held < waiting {
 		t.Errorf("%d of 20,000 are held: %v", held, status)
 	}
@@ -91,7 +92,7 @@ func TestIdleCrowds(t *testing.T) {
 	}
 	memory := func(connections int64) int64 {
 		t.Helper()
-		grown := resident(t, e.cmd.Process.Pid) - empty
+		grown := resident(t, e.Cmd.Process.Pid) - empty
 		if bound := memoryFactor * (connections*bytesPerConnection + room); grown > bound {
 			t.Errorf("%d connections took %d MiB, more than %d", connections, grown>>20, bound>>20)
 		}
@@ -105,8 +106,8 @@ func TestIdleCrowds(t *testing.T) {
 	}
 	// More networks, until the edge is full.
 	come(crowdOrder{Network: "10.78.2", Sources: 250, Count: network}, crowdOrder{Network: "10.78.3", Sources: 250, Count: network})
-	e.until("the edge is not over its limit", func() bool { return open() <= total })
-	if status = e.status().GetConnections(); status.GetRefused()["total"]+status.GetEvicted()["total"] == 0 {
+	e.Until("the edge is not over its limit", func() bool { return open() <= total })
+	if status = e.Status().GetConnections(); status.GetRefused()["total"]+status.GetEvicted()["total"] == 0 {
 		t.Errorf("the edge was never full: %d open, %v", open(), status)
 	}
 	if alive := proxy.alive(); alive != proxies {
@@ -173,12 +174,12 @@ func (h *honestClient) run(ctx context.Context, namespace string) error {
 }
 
 func (h *honestClient) dial() (net.Conn, error) {
-	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(10, 78, 9, 9)}, Timeout: wait}
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(10, 78, 9, 9)}, Timeout: live.Wait}
 	return dialer.Dial("tcp", h.addr)
 }
 
 func (h *honestClient) ask(conn net.Conn, reader *bufio.Reader) error {
-	_ = conn.SetDeadline(time.Now().Add(wait))
+	_ = conn.SetDeadline(time.Now().Add(live.Wait))
 	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"); err != nil {
 		return err
 	}

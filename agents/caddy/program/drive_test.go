@@ -1,4 +1,4 @@
-package main
+package program_test
 
 import (
 	"bufio"
@@ -19,18 +19,19 @@ import (
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
+	"edge.svc/caddy/program/live"
 )
 
 func TestAgentDrivesTheEdge(t *testing.T) {
-	port := startOrigin(t)
-	e := startEdge(t, nil, []*edgev1.JournalRecord{
+	port := live.StartOrigin(t)
+	e := live.Start(t, nil, []*edgev1.JournalRecord{
 		edgetest.Header("node-1"),
-		edgetest.Config(1, []*configv1.Entry{originPolicy(), headerMode(), edgetest.Entry("site", "site-a", edgetest.Site(port, "a.test")), certificate().HTTPS("site-a")}),
+		edgetest.Config(1, []*configv1.Entry{live.OriginPolicy(), live.HeaderMode(), edgetest.Entry("site", "site-a", edgetest.Site(port, "a.test")), live.Certificate().HTTPS("site-a")}),
 	}, nil)
-	ctx, cancel := context.WithTimeout(context.Background(), 2*wait)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*live.Wait)
 	defer cancel()
 	apply := func(base, target uint64, upserts []*configv1.Entry, deletes ...*configv1.EntryKey) (*edgev1.ApplyConfigResponse, error) {
-		response, err := e.client.ApplyConfig(ctx, connect.NewRequest(&edgev1.ApplyConfigRequest{
+		response, err := e.Client.ApplyConfig(ctx, connect.NewRequest(&edgev1.ApplyConfigRequest{
 			Base: edgetest.Position(base), Target: edgetest.Position(target), Upserts: upserts, Deletes: deletes,
 		}))
 		if err != nil {
@@ -39,19 +40,19 @@ func TestAgentDrivesTheEdge(t *testing.T) {
 		return response.Msg, nil
 	}
 
-	info, err := os.Stat(e.socket)
+	info, err := os.Stat(e.Socket)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("socket: %v %v", info.Mode(), err)
 	}
-	if info, err = os.Stat(filepath.Dir(e.socket)); err != nil || info.Mode().Perm() != 0o700 {
+	if info, err = os.Stat(filepath.Dir(e.Socket)); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("folder of the socket: %v %v", info.Mode(), err)
 	}
 
-	e.expect("GET", "b.test", "/", 404, "unknown-host")
+	e.Expect("GET", "b.test", "/", 404, "unknown-host")
 	if _, err := apply(1, 2, []*configv1.Entry{edgetest.Entry("site", "site-b", edgetest.Site(port, "b.test"))}); err != nil {
 		t.Fatal(err)
 	}
-	e.expect("GET", "b.test", "/", 200, "")
+	e.Expect("GET", "b.test", "/", 200, "")
 
 	if _, err := apply(1, 3, nil); connect.CodeOf(err) != connect.CodeFailedPrecondition {
 		t.Errorf("a change from another base: %v", err)
@@ -73,17 +74,17 @@ func TestAgentDrivesTheEdge(t *testing.T) {
 	if f := response.GetFailed()[1]; f.GetId() != "site-b" || len(f.GetRunningHash()) != 32 {
 		t.Errorf("%v", f)
 	}
-	e.expect("GET", "b.test", "/", 200, "")
-	e.expect("GET", "c.test", "/", 200, "")
+	e.Expect("GET", "b.test", "/", 200, "")
+	e.Expect("GET", "c.test", "/", 200, "")
 	if _, err := apply(3, 4, nil, edgetest.Key("site", "site-b"), edgetest.Key("layer4", "x")); err != nil {
 		t.Fatal(err)
 	}
-	e.expect("GET", "b.test", "/", 404, "unknown-host")
-	if failed := e.status().GetFailed(); len(failed) != 0 {
+	e.Expect("GET", "b.test", "/", 404, "unknown-host")
+	if failed := e.Status().GetFailed(); len(failed) != 0 {
 		t.Errorf("%v", failed)
 	}
 
-	drained, err := e.client.DrainStats(ctx, connect.NewRequest(&edgev1.DrainStatsRequest{}))
+	drained, err := e.Client.DrainStats(ctx, connect.NewRequest(&edgev1.DrainStatsRequest{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,12 +98,12 @@ func TestAgentDrivesTheEdge(t *testing.T) {
 
 	// A stream of a client that gets banned ends; that of another goes on.
 	open := func(client string) (*bufio.Reader, net.Conn) {
-		conn, err := net.Dial("tcp", e.addr)
+		conn, err := net.Dial("tcp", e.Addr)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
-		_ = conn.SetDeadline(time.Now().Add(wait))
+		_ = conn.SetDeadline(time.Now().Add(live.Wait))
 		fmt.Fprintf(conn, "GET /stream HTTP/1.1\r\nHost: a.test\r\nX-Demo-Client-Ip: %s\r\n\r\n", client)
 		reader := bufio.NewReader(conn)
 		for {
@@ -117,12 +118,12 @@ func TestAgentDrivesTheEdge(t *testing.T) {
 	}
 	banned, _ := open("203.0.113.7")
 	_, other := open("203.0.113.8")
-	if _, err := e.client.ApplyBans(ctx, connect.NewRequest(&edgev1.ApplyBansRequest{
-		Base: &nodev1.BanPosition{}, Target: &nodev1.BanPosition{Epoch: 1, Sequence: 1}, Upserts: []*nodev1.Ban{ban("b1", "site-a", "203.0.113.7/32")},
+	if _, err := e.Client.ApplyBans(ctx, connect.NewRequest(&edgev1.ApplyBansRequest{
+		Base: &nodev1.BanPosition{}, Target: &nodev1.BanPosition{Epoch: 1, Sequence: 1}, Upserts: []*nodev1.Ban{live.Ban("b1", "site-a", "203.0.113.7/32")},
 	})); err != nil {
 		t.Fatal(err)
 	}
-	e.expect("GET", "a.test", "/", 403, "ip-banned", "X-Demo-Client-Ip", "203.0.113.7")
+	e.Expect("GET", "a.test", "/", 403, "ip-banned", "X-Demo-Client-Ip", "203.0.113.7")
 	if _, err := io.ReadAll(banned); err == nil {
 		t.Error("the stream of the banned client ended as if it were complete")
 	} else if os.IsTimeout(err) {
@@ -132,16 +133,16 @@ func TestAgentDrivesTheEdge(t *testing.T) {
 	if _, err := other.Read(make([]byte, 64)); err != nil && !os.IsTimeout(err) {
 		t.Errorf("the stream of another client ended: %v", err)
 	}
-	if _, err := e.client.ApplyBans(ctx, connect.NewRequest(&edgev1.ApplyBansRequest{
+	if _, err := e.Client.ApplyBans(ctx, connect.NewRequest(&edgev1.ApplyBansRequest{
 		Base: &nodev1.BanPosition{}, Target: &nodev1.BanPosition{Epoch: 1, Sequence: 2},
 	})); connect.CodeOf(err) != connect.CodeFailedPrecondition {
 		t.Errorf("a ban change from another base: %v", err)
 	}
 
 	// Of two streams on one HTTP/2 connection only that of the banned client ends.
-	transport := overTLS(t, "a.test")
+	transport := live.OverTLS(t, "a.test")
 	stream := func(clientAddress string) *http.Response {
-		request, err := http.NewRequestWithContext(ctx, "GET", "https://"+e.tlsAddr+"/stream", nil)
+		request, err := http.NewRequestWithContext(ctx, "GET", "https://"+e.TLSAddr+"/stream", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,14 +155,14 @@ func TestAgentDrivesTheEdge(t *testing.T) {
 		t.Cleanup(func() { response.Body.Close() })
 		return response
 	}
-	connections := e.status().GetActiveConnections()
+	connections := e.Status().GetActiveConnections()
 	ending, going := stream("203.0.113.9"), stream("203.0.113.8")
-	if n := e.status().GetActiveConnections(); n != connections+1 {
+	if n := e.Status().GetActiveConnections(); n != connections+1 {
 		t.Errorf("%d connections for two streams", n-connections)
 	}
-	if _, err := e.client.ApplyBans(ctx, connect.NewRequest(&edgev1.ApplyBansRequest{
+	if _, err := e.Client.ApplyBans(ctx, connect.NewRequest(&edgev1.ApplyBansRequest{
 		Base: &nodev1.BanPosition{Epoch: 1, Sequence: 1}, Target: &nodev1.BanPosition{Epoch: 1, Sequence: 2},
-		Upserts: []*nodev1.Ban{ban("b2", "", "203.0.113.9/32")},
+		Upserts: []*nodev1.Ban{live.Ban("b2", "", "203.0.113.9/32")},
 	})); err != nil {
 		t.Fatal(err)
 	}
@@ -169,21 +170,21 @@ func TestAgentDrivesTheEdge(t *testing.T) {
 		t.Errorf("the stream of the banned client: %v", err)
 	}
 	another := stream("203.0.113.8")
-	if n := e.status().GetActiveConnections(); n != connections+1 {
+	if n := e.Status().GetActiveConnections(); n != connections+1 {
 		t.Errorf("the connection of another client was closed: %d", n-connections)
 	}
 	another.Body.Close()
 	going.Body.Close()
 
 	// The journal wins over what was pushed.
-	edgetest.WriteJournal(t, filepath.Join(e.dir, "config.journal"), edgetest.Header("node-1"),
-		edgetest.Config(9, []*configv1.Entry{originPolicy(), edgetest.Entry("site", "site-d", edgetest.Site(port, "d.test"))}))
-	reloaded, err := e.client.ReloadConfig(ctx, connect.NewRequest(&edgev1.ReloadConfigRequest{}))
+	edgetest.WriteJournal(t, filepath.Join(e.Dir, "config.journal"), edgetest.Header("node-1"),
+		edgetest.Config(9, []*configv1.Entry{live.OriginPolicy(), edgetest.Entry("site", "site-d", edgetest.Site(port, "d.test"))}))
+	reloaded, err := e.Client.ReloadConfig(ctx, connect.NewRequest(&edgev1.ReloadConfigRequest{}))
 	if err != nil || reloaded.Msg.GetPosition().GetRevision() != 9 {
 		t.Fatalf("%v %v", reloaded, err)
 	}
-	e.expect("GET", "a.test", "/", 404, "unknown-host")
-	e.expect("GET", "d.test", "/", 200, "")
+	e.Expect("GET", "a.test", "/", 404, "unknown-host")
+	e.Expect("GET", "d.test", "/", 200, "")
 
 	// A host of nobody gets no answer at all where the cluster wants that.
 	if _, err := apply(9, 10, []*configv1.Entry{edgetest.Entry("unknown-hosts", "", &configv1.UnknownHosts{
@@ -191,7 +192,7 @@ func TestAgentDrivesTheEdge(t *testing.T) {
 	})}); err != nil {
 		t.Fatal(err)
 	}
-	if answer := e.raw("GET / HTTP/1.1\r\nHost: nobody.test\r\n\r\n"); answer != "" {
+	if answer := e.Raw("GET / HTTP/1.1\r\nHost: nobody.test\r\n\r\n"); answer != "" {
 		t.Errorf("%s", answer)
 	}
 }

@@ -1,6 +1,6 @@
 //go:build svcdebug
 
-package main
+package program_test
 
 import (
 	"context"
@@ -22,18 +22,19 @@ import (
 	"edge.svc/caddy/internal/edgetest"
 	"edge.svc/caddy/internal/edgetest/hello"
 	"edge.svc/caddy/internal/ruletest"
+	"edge.svc/caddy/program/live"
 )
 
 // fingerprint is what the edge has of the client that came from a port.
-func (e *edge) fingerprint(port uint16) string {
-	e.t.Helper()
+func fingerprint(e *live.Edge, port uint16) string {
+	e.T.Helper()
 	plain := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", e.socket)
+		return new(net.Dialer).DialContext(ctx, "unix", e.Socket)
 	}}}
 	call := connect.NewClient[wrapperspb.UInt32Value, wrapperspb.StringValue](plain, "http://edge/debug/fingerprint")
-	told, err := call.CallUnary(e.t.Context(), connect.NewRequest(wrapperspb.UInt32(uint32(port))))
+	told, err := call.CallUnary(e.T.Context(), connect.NewRequest(wrapperspb.UInt32(uint32(port))))
 	if err != nil {
-		e.t.Fatal(err)
+		e.T.Fatal(err)
 	}
 	return told.Msg.GetValue()
 }
@@ -44,24 +45,24 @@ var told = regexp.MustCompile(`X-Fingerprint: (\S+)`)
 // Whoever says hello has the fingerprint that the published algorithm makes of the very bytes: programs that people use,
 // over TLS 1.2 and 1.3 and QUIC, with and without a name and protocols, resumed, and refused. Rules read the same.
 func TestFingerprintsOfRealClients(t *testing.T) {
-	e := startEdge(t, nil, []*edgev1.JournalRecord{
+	e := live.Start(t, nil, []*edgev1.JournalRecord{
 		edgetest.Header("node-1"),
 		edgetest.Config(1, []*configv1.Entry{
-			originPolicy(), edgetest.Entry("site", "site-a", edgetest.Site(startOrigin(t), "a.test")),
-			certificate().HTTPS("site-a", func(m *configv1.SiteHttps) { m.Http3 = true }),
+			live.OriginPolicy(), edgetest.Entry("site", "site-a", edgetest.Site(live.StartOrigin(t), "a.test")),
+			live.Certificate().HTTPS("site-a", func(m *configv1.SiteHttps) { m.Http3 = true }),
 			edgetest.Entry("site-rules", "site-a", ruletest.Site(ruletest.Rule(&configv1.HeaderAction{
 				Name: "x-fingerprint", Value: ruletest.Computed(ruletest.Field("tls.ja4")),
 			}))),
 		}),
 	}, nil)
-	relay := hello.NewRelay(t, e.tlsAddr)
+	relay := hello.NewRelay(t, e.TLSAddr)
 	_, port, err := net.SplitHostPort(relay.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	program := func(name string, args ...string) func(*testing.T) string {
 		return func(t *testing.T) string {
-			ctx, cancel := context.WithTimeout(t.Context(), 3*wait)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*live.Wait)
 			defer cancel()
 			// Some of them fail, as they should; what counts is what they said.
 			output, _ := exec.CommandContext(ctx, name, args...).CombinedOutput()
@@ -87,7 +88,7 @@ func TestFingerprintsOfRealClients(t *testing.T) {
 			t.Fatal(err)
 		}
 		request.Host = "a.test"
-		client := http.Client{Transport: transport, Timeout: wait}
+		client := http.Client{Transport: transport, Timeout: live.Wait}
 		response, err := client.Do(request)
 		if err != nil {
 			t.Fatal(err)
@@ -99,7 +100,7 @@ func TestFingerprintsOfRealClients(t *testing.T) {
 		}
 		return string(body)
 	}
-	config := func() *tls.Config { return &tls.Config{RootCAs: certificate().Roots, ServerName: "a.test"} }
+	config := func() *tls.Config { return &tls.Config{RootCAs: live.Certificate().Roots, ServerName: "a.test"} }
 	sessions := tls.NewLRUClientSessionCache(1)
 	resumed := func(t *testing.T) string {
 		transport := &http.Transport{TLSClientConfig: config(), DisableKeepAlives: true}
@@ -125,7 +126,7 @@ func TestFingerprintsOfRealClients(t *testing.T) {
 			return get(t, &http.Transport{TLSClientConfig: config(), DisableKeepAlives: true})
 		}, "t13d", true},
 		{"net/http over HTTP/2", func(t *testing.T) string {
-			transport := overTLS(t, "a.test")
+			transport := live.OverTLS(t, "a.test")
 			return get(t, transport)
 		}, "t13d", true},
 		{"the first of a session", resumed, "t13d", true},
@@ -139,7 +140,7 @@ func TestFingerprintsOfRealClients(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.begins[0] == 'q' {
-				e.untilHTTP3("a.test")
+				e.UntilHTTP3("a.test")
 			}
 			said := c.run(t)
 			clients := relay.Take()
@@ -149,7 +150,7 @@ func TestFingerprintsOfRealClients(t *testing.T) {
 			read := told.FindStringSubmatch(said)
 			known := read == nil
 			for _, client := range clients {
-				if got := e.fingerprint(client.Port); got != client.JA4 {
+				if got := fingerprint(e, client.Port); got != client.JA4 {
 					t.Errorf("%q, and the client said %s", got, client.JA4)
 				}
 				known = known || read[1] == client.JA4

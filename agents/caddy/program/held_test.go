@@ -1,4 +1,4 @@
-package main
+package program_test
 
 import (
 	"net/netip"
@@ -14,6 +14,7 @@ import (
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
+	"edge.svc/caddy/program/live"
 )
 
 const keysOfCluster = `{"clusterId":"cluster","version":"7","keys":{"current":{"id":"k1","secret":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}}}`
@@ -33,7 +34,7 @@ func headerOf(cluster string) *edgev1.JournalRecord {
 // Own bans and challenge keys are there before anybody drives the core. Files of another cluster are not used, nor what
 // comes after damage.
 func TestACoreContinuesWhatAFormerOneHeld(t *testing.T) {
-	config := edgetest.Encode(edgetest.Header("node"), edgetest.Config(1, []*configv1.Entry{originPolicy()}))
+	config := edgetest.Encode(edgetest.Header("node"), edgetest.Config(1, []*configv1.Entry{live.OriginPolicy()}))
 	whole := edgetest.Encode(edgetest.Header("node"), ownBan("192.0.2.1/32"), ownBan("192.0.2.2/32"))
 	damaged := append([]byte(nil), whole...)
 	damaged[len(damaged)-1] ^= 1

@@ -1,4 +1,4 @@
-package main
+package program_test
 
 import (
 	"bufio"
@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"edge.svc/caddy/program/live"
 )
 
 const runCrowd = "SVC_CADDY_TEST_CROWD"
@@ -39,6 +41,14 @@ type crowd struct {
 	t      *testing.T
 	stdin  io.WriteCloser
 	answer *bufio.Reader
+}
+
+// A test binary that is started with an order is that crowd.
+func init() {
+	if order := os.Getenv(runCrowd); order != "" {
+		crowdMain(order)
+		os.Exit(0)
+	}
 }
 
 // startCrowd starts clients; the network namespace is that of the calling goroutine. They have tried to connect when
@@ -120,7 +130,7 @@ func crowdMain(encoded string) {
 // open returns nil where the edge would not have the connection.
 func (o crowdOrder) open(i int) net.Conn {
 	from := net.ParseIP(fmt.Sprintf("%s.%d", o.Network, 1+i%o.Sources))
-	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: from}, Timeout: wait, KeepAlive: -1}
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: from}, Timeout: live.Wait, KeepAlive: -1}
 	conn, err := dialer.Dial("tcp", o.Addr)
 	for range 5 {
 		if err == nil || errors.Is(err, syscall.ECONNRESET) {
@@ -138,7 +148,7 @@ func (o crowdOrder) open(i int) net.Conn {
 	if o.Silent {
 		return conn
 	}
-	_ = conn.SetDeadline(time.Now().Add(wait))
+	_ = conn.SetDeadline(time.Now().Add(live.Wait))
 	if _, err := io.WriteString(conn, "GET /.svc/health HTTP/1.1\r\nHost: a.test\r\n\r\n"); err == nil {
 		var response *http.Response
 		if response, err = http.ReadResponse(bufio.NewReader(conn), nil); err == nil {

@@ -1,4 +1,4 @@
-package main
+package edge_test
 
 import (
 	"bufio"
@@ -16,6 +16,7 @@ import (
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/internal/edgetest"
+	"edge.svc/caddy/program/live"
 )
 
 // What differs between two answers to the same request.
@@ -25,10 +26,10 @@ var changing = regexp.MustCompile(`(?mi)^(Date|X-Request-Id|Cdn-Loop|X-Forwarded
 func TestPlainRequestsSkipTheChain(t *testing.T) {
 	config := []*edgev1.JournalRecord{
 		edgetest.Header("node-1"),
-		edgetest.Config(1, []*configv1.Entry{originPolicy(), edgetest.Entry("site", "site-a", edgetest.Site(startOrigin(t), "a.test"))}),
+		edgetest.Config(1, []*configv1.Entry{live.OriginPolicy(), edgetest.Entry("site", "site-a", edgetest.Site(live.StartOrigin(t), "a.test"))}),
 	}
-	direct := startEdge(t, nil, config, nil)
-	chain := startEdgeWith(t, map[string]any{"routes": routeTo(map[string]any{"handler": "svc_edge"})}, nil, config, nil)
+	direct := live.Start(t, nil, config, nil)
+	chain := live.StartWith(t, map[string]any{"routes": live.RouteTo(map[string]any{"handler": "svc_edge"})}, nil, config, nil)
 	for _, c := range []struct{ name, request, status string }{
 		{"a page", "GET /x?y HTTP/1.1\r\nHost: a.test\r\n", "200"},
 		{"HTTP/1.0", "GET / HTTP/1.0\r\nHost: a.test\r\n", "200"},
@@ -55,7 +56,7 @@ func TestPlainRequestsSkipTheChain(t *testing.T) {
 		{"the reserved prefix", "GET /.svc/x HTTP/1.1\r\nHost: a.test\r\n", "404"},
 	} {
 		request := c.request + "Connection: close\r\n\r\nabc"
-		got, want := changing.ReplaceAllString(direct.raw(request), ""), changing.ReplaceAllString(chain.raw(request), "")
+		got, want := changing.ReplaceAllString(direct.Raw(request), ""), changing.ReplaceAllString(chain.Raw(request), "")
 		if got != want {
 			t.Errorf("%s:\n%s\nthrough the chain:\n%s", c.name, got, want)
 		}
@@ -67,20 +68,20 @@ func TestPlainRequestsSkipTheChain(t *testing.T) {
 
 // Challenge pages come whole, one after the other, on a connection that asks for several at once.
 func TestPagesOfPipelinedRequests(t *testing.T) {
-	e := startEdge(t, nil, []*edgev1.JournalRecord{
+	e := live.Start(t, nil, []*edgev1.JournalRecord{
 		edgetest.Header("node-1"),
 		edgetest.Config(1, []*configv1.Entry{
 			edgetest.Entry("site", "site-a", edgetest.Site(9, "a.test")),
 			edgetest.Entry("protection", "site-a", &configv1.SiteProtection{UnderAttack: true, UnderAttackChallenge: configv1.ChallengeType_CHALLENGE_TYPE_POW}),
 		}),
 	}, nil)
-	e.setKeys()
-	conn, err := net.Dial("tcp", e.addr)
+	e.SetKeys()
+	conn, err := net.Dial("tcp", e.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(wait))
+	_ = conn.SetDeadline(time.Now().Add(live.Wait))
 	const requests = 20
 	if _, err := io.WriteString(conn, strings.Repeat("GET / HTTP/1.1\r\nHost: a.test\r\n\r\nHEAD / HTTP/1.1\r\nHost: a.test\r\n\r\n", requests/2)); err != nil {
 		t.Fatal(err)
@@ -135,21 +136,21 @@ func TestLimitOnWrites(t *testing.T) {
 	port, _ := strconv.Atoi(origin.URL[strings.LastIndexByte(origin.URL, ':')+1:])
 	site := edgetest.Site(uint32(port), "a.test")
 	site.Pool.Websocket = true
-	e := startEdgeWith(t, map[string]any{"write_idle_timeout": idle.String()}, nil, []*edgev1.JournalRecord{
+	e := live.StartWith(t, map[string]any{"write_idle_timeout": idle.String()}, nil, []*edgev1.JournalRecord{
 		edgetest.Header("node-1"),
-		edgetest.Config(1, []*configv1.Entry{originPolicy(), edgetest.Entry("site", "site-a", site)}),
+		edgetest.Config(1, []*configv1.Entry{live.OriginPolicy(), edgetest.Entry("site", "site-a", site)}),
 	}, nil)
 
-	if _, body := e.expect("GET", "a.test", "/pause", 200, ""); body != "first second" {
+	if _, body := e.Expect("GET", "a.test", "/pause", 200, ""); body != "first second" {
 		t.Errorf("%q", body)
 	}
 	connect := func(request string) (net.Conn, *bufio.Reader) {
-		conn, err := net.Dial("tcp", e.addr)
+		conn, err := net.Dial("tcp", e.Addr)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
-		_ = conn.SetDeadline(time.Now().Add(wait))
+		_ = conn.SetDeadline(time.Now().Add(live.Wait))
 		_, _ = io.WriteString(conn, request)
 		return conn, bufio.NewReader(conn)
 	}
@@ -196,7 +197,7 @@ func TestLimitOnWrites(t *testing.T) {
 	connect("GET /much HTTP/1.1\r\nHost: a.test\r\n\r\n")
 	select {
 	case <-gaveUp:
-	case <-time.After(wait):
+	case <-time.After(live.Wait):
 		t.Error("who does not read is waited for without end")
 	}
 }
@@ -218,11 +219,11 @@ func TestUploadThatWaitsForItsOrigin(t *testing.T) {
 	port, _ := strconv.Atoi(origin.URL[strings.LastIndexByte(origin.URL, ':')+1:])
 	site := edgetest.Site(uint32(port), "a.test")
 	site.Origins[0].Https, site.Pool.TlsVerify = true, false
-	e := startEdgeWith(t, map[string]any{"write_idle_timeout": idle.String()}, nil, []*edgev1.JournalRecord{
+	e := live.StartWith(t, map[string]any{"write_idle_timeout": idle.String()}, nil, []*edgev1.JournalRecord{
 		edgetest.Header("node-1"),
-		edgetest.Config(1, []*configv1.Entry{originPolicy(), edgetest.Entry("site", "site-a", site)}),
+		edgetest.Config(1, []*configv1.Entry{live.OriginPolicy(), edgetest.Entry("site", "site-a", site)}),
 	}, nil)
-	answer := e.raw("POST / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
+	answer := e.Raw("POST / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
 	if !strings.HasPrefix(answer, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n") || !strings.HasSuffix(answer, "\r\n\r\n3") {
 		t.Errorf("%q", answer)
 	}
@@ -232,10 +233,10 @@ func TestUploadThatWaitsForItsOrigin(t *testing.T) {
 func TestConnectionsEndAfterRequestsOfTwoEnds(t *testing.T) {
 	config := []*edgev1.JournalRecord{
 		edgetest.Header("node-1"),
-		edgetest.Config(1, []*configv1.Entry{originPolicy(), edgetest.Entry("site", "site-a", edgetest.Site(startOrigin(t), "a.test"))}),
+		edgetest.Config(1, []*configv1.Entry{live.OriginPolicy(), edgetest.Entry("site", "site-a", edgetest.Site(live.StartOrigin(t), "a.test"))}),
 	}
-	direct := startEdge(t, nil, config, nil)
-	chain := startEdgeWith(t, map[string]any{"routes": routeTo(map[string]any{"handler": "svc_edge"})}, nil, config, nil)
+	direct := live.Start(t, nil, config, nil)
+	chain := live.StartWith(t, map[string]any{"routes": live.RouteTo(map[string]any{"handler": "svc_edge"})}, nil, config, nil)
 	for name, request := range map[string]string{
 		"HTTP/1.0":              "GET / HTTP/1.0\r\nHost: a.test\r\nConnection: keep-alive\r\n\r\n",
 		"HTTP/1.0 with chunks":  "POST / HTTP/1.0\r\nHost: a.test\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -245,16 +246,16 @@ func TestConnectionsEndAfterRequestsOfTwoEnds(t *testing.T) {
 		"chunks to nobody":      "POST / HTTP/1.1\r\nHost: b.test\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 		"chunks for the health": "GET /.svc/health HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 	} {
-		for _, e := range []*edge{direct, chain} {
-			answers := e.raw(request + "GET /second HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n")
+		for _, e := range []*live.Edge{direct, chain} {
+			answers := e.Raw(request + "GET /second HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n")
 			if strings.Count(answers, "HTTP/1.") != 1 || !strings.Contains(answers, "\nConnection: close\r\n") {
 				t.Errorf("%s:\n%s", name, answers)
 			}
 		}
 	}
 	// HTTP/2 without TLS is spoken with nobody: its first words are a request that is refused, and SETTINGS after them are none.
-	for _, e := range []*edge{direct, chain} {
-		if answer := e.raw("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"); !strings.HasPrefix(answer, "HTTP/1.1 400 ") || strings.Count(answer, "HTTP/1.") != 1 {
+	for _, e := range []*live.Edge{direct, chain} {
+		if answer := e.Raw("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"); !strings.HasPrefix(answer, "HTTP/1.1 400 ") || strings.Count(answer, "HTTP/1.") != 1 {
 			t.Errorf("the preface of HTTP/2:\n%q", answer)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package program_test
 
 import (
 	"bufio"
@@ -20,51 +20,52 @@ import (
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
+	"edge.svc/caddy/program/live"
 )
 
 func TestClientOfTheProxyProtocol(t *testing.T) {
-	port := startOrigin(t)
+	port := live.StartOrigin(t)
 	mode := edgetest.Entry("client-ip", "", &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL})
-	e := startEdge(t, map[string]any{"proxy_peers": []string{"127.0.0.0/8"}}, []*edgev1.JournalRecord{
+	e := live.Start(t, map[string]any{"proxy_peers": []string{"127.0.0.0/8"}}, []*edgev1.JournalRecord{
 		edgetest.Header("node-1"),
-		edgetest.Config(1, []*configv1.Entry{originPolicy(), mode, edgetest.Entry("site", "site-a", edgetest.Site(port, "a.test"))}),
+		edgetest.Config(1, []*configv1.Entry{live.OriginPolicy(), mode, edgetest.Entry("site", "site-a", edgetest.Site(port, "a.test"))}),
 	}, []*edgev1.JournalRecord{
-		edgetest.Header("node-1"), edgetest.Bans(1, []*nodev1.Ban{ban("b1", "", "203.0.113.7/32")}),
+		edgetest.Header("node-1"), edgetest.Bans(1, []*nodev1.Ban{live.Ban("b1", "", "203.0.113.7/32")}),
 	})
 	const request = "GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n"
 
 	// A client that sends nothing holds nobody up.
-	silent, err := net.Dial("tcp", e.addr)
+	silent, err := net.Dial("tcp", e.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer silent.Close()
 
-	answer := e.raw("PROXY TCP4 198.51.100.1 127.0.0.1 1234 80\r\n" + request)
+	answer := e.Raw("PROXY TCP4 198.51.100.1 127.0.0.1 1234 80\r\n" + request)
 	if !strings.HasPrefix(answer, "HTTP/1.1 200 ") || !strings.Contains(answer, "X-Real-Ip: 198.51.100.1\r\n") ||
 		!strings.Contains(answer, "X-Forwarded-For: 127.0.0.1\r\n") {
 		t.Errorf("%s", answer)
 	}
 	v2 := "\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c" + "\xcb\x00\x71\x07" + "\x7f\x00\x00\x01" + "\x04\xd2\x00\x50"
-	if answer := e.raw(v2 + request); !strings.HasPrefix(answer, "HTTP/1.1 403 ") {
+	if answer := e.Raw(v2 + request); !strings.HasPrefix(answer, "HTTP/1.1 403 ") {
 		t.Errorf("a banned client behind the proxy: %s", answer)
 	}
-	if answer := e.raw(request); answer != "" {
+	if answer := e.Raw(request); answer != "" {
 		t.Errorf("without a PROXY header: %s", answer)
 	}
-	if answer := e.raw("PROXY UNKNOWN\r\n" + request); !strings.Contains(answer, "X-Real-Ip: 127.0.0.1\r\n") {
+	if answer := e.Raw("PROXY UNKNOWN\r\n" + request); !strings.Contains(answer, "X-Real-Ip: 127.0.0.1\r\n") {
 		t.Errorf("a proxy's own request: %s", answer)
 	}
-	e.until("the silent connection is the only one", func() bool { return e.status().GetActiveConnections() == 1 })
+	e.Until("the silent connection is the only one", func() bool { return e.Status().GetActiveConnections() == 1 })
 }
 
 func TestDamagedJournal(t *testing.T) {
-	port := startOrigin(t)
-	e := startEdge(t, nil, []*edgev1.JournalRecord{
+	port := live.StartOrigin(t)
+	e := live.Start(t, nil, []*edgev1.JournalRecord{
 		edgetest.Header("node-1"),
-		edgetest.Config(1, []*configv1.Entry{originPolicy(), edgetest.Entry("site", "site-a", edgetest.Site(port, "a.test"))}),
+		edgetest.Config(1, []*configv1.Entry{live.OriginPolicy(), edgetest.Entry("site", "site-a", edgetest.Site(port, "a.test"))}),
 	}, nil)
-	file, err := os.OpenFile(filepath.Join(e.dir, "config.journal"), os.O_APPEND|os.O_WRONLY, 0)
+	file, err := os.OpenFile(filepath.Join(e.Dir, "config.journal"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,38 +74,38 @@ func TestDamagedJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	file.Close()
-	response, err := e.client.ReloadConfig(context.Background(), connect.NewRequest(&edgev1.ReloadConfigRequest{}))
+	response, err := e.Client.ReloadConfig(context.Background(), connect.NewRequest(&edgev1.ReloadConfigRequest{}))
 	if err != nil || response.Msg.GetPosition().GetRevision() != 1 {
 		t.Fatalf("%v %v", response, err)
 	}
-	if warnings := e.status().GetWarnings(); len(warnings) != 1 || !strings.Contains(warnings[0], "torn") {
+	if warnings := e.Status().GetWarnings(); len(warnings) != 1 || !strings.Contains(warnings[0], "torn") {
 		t.Errorf("%v", warnings)
 	}
-	e.expect("GET", "a.test", "/", 200, "")
+	e.Expect("GET", "a.test", "/", 200, "")
 }
 
 // In direct mode a global ban ends the connections of the banned peer, idle ones too, and nobody else's.
 func TestGlobalBanResetsTheConnectionsOfThePeer(t *testing.T) {
-	e := startEdge(t, nil, []*edgev1.JournalRecord{
+	e := live.Start(t, nil, []*edgev1.JournalRecord{
 		edgetest.Header("node-1"),
-		edgetest.Config(1, []*configv1.Entry{originPolicy(), edgetest.Entry("site", "site-a", edgetest.Site(startOrigin(t), "a.test"))}),
+		edgetest.Config(1, []*configv1.Entry{live.OriginPolicy(), edgetest.Entry("site", "site-a", edgetest.Site(live.StartOrigin(t), "a.test"))}),
 	}, nil)
 	idle := func(from string) (net.Conn, *bufio.Reader) {
-		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: wait}
-		conn, err := dialer.Dial("tcp", e.addr)
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: live.Wait}
+		conn, err := dialer.Dial("tcp", e.Addr)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
-		_ = conn.SetDeadline(time.Now().Add(wait))
+		_ = conn.SetDeadline(time.Now().Add(live.Wait))
 		reader := bufio.NewReader(conn)
 		ask(t, conn, reader)
 		return conn, reader
 	}
 	banned, _ := idle("127.0.0.2")
 	other, reader := idle("127.0.0.3")
-	if _, err := e.client.ApplyBans(t.Context(), connect.NewRequest(&edgev1.ApplyBansRequest{
-		Base: &nodev1.BanPosition{}, Target: &nodev1.BanPosition{Epoch: 1, Sequence: 1}, Upserts: []*nodev1.Ban{ban("b1", "", "127.0.0.2/32")},
+	if _, err := e.Client.ApplyBans(t.Context(), connect.NewRequest(&edgev1.ApplyBansRequest{
+		Base: &nodev1.BanPosition{}, Target: &nodev1.BanPosition{Epoch: 1, Sequence: 1}, Upserts: []*nodev1.Ban{live.Ban("b1", "", "127.0.0.2/32")},
 	})); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package main
+package edge_test
 
 import (
 	"bufio"
@@ -29,6 +29,7 @@ import (
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/internal/edgetest"
+	"edge.svc/caddy/program/live"
 )
 
 // field is one of a request of HTTP/2 or HTTP/3, as it goes over the wire.
@@ -224,12 +225,12 @@ func (o *strictOrigin) note(list *[]string, text string) {
 
 // askHTTP2 sends a request in frames of HTTP/2; the status of its answer, 0 where its stream or connection ends.
 func askHTTP2(addr string, c *smuggled) (int, error) {
-	conn, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: certificate().Roots, ServerName: "a.test", NextProtos: []string{"h2"}})
+	conn, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: live.Certificate().Roots, ServerName: "a.test", NextProtos: []string{"h2"}})
 	if err != nil {
 		return 0, err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(wait)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(live.Wait)); err != nil {
 		return 0, err
 	}
 	var head bytes.Buffer
@@ -283,9 +284,9 @@ const framedData, framedHeaders, framedSettings = 0, 1, 4
 
 // askHTTP3 is the same in frames of HTTP/3.
 func askHTTP3(addr string, c *smuggled) (int, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	ctx, cancel := context.WithTimeout(context.Background(), live.Wait)
 	defer cancel()
-	config := &tls.Config{RootCAs: certificate().Roots, ServerName: "a.test", NextProtos: []string{http3.NextProtoH3}}
+	config := &tls.Config{RootCAs: live.Certificate().Roots, ServerName: "a.test", NextProtos: []string{http3.NextProtoH3}}
 	conn, err := quic.DialAddr(ctx, addr, config, nil)
 	if err != nil {
 		return 0, err
@@ -302,7 +303,7 @@ func askHTTP3(addr string, c *smuggled) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	_ = stream.SetDeadline(time.Now().Add(wait))
+	_ = stream.SetDeadline(time.Now().Add(live.Wait))
 	var head bytes.Buffer
 	encoder := qpack.NewEncoder(&head)
 	for _, f := range c.fields {
@@ -361,20 +362,20 @@ func TestNothingIsSmuggledFromFieldsToLines(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			origin := new(strictOrigin)
 			port := origin.start(t)
-			e := startEdge(t, nil, []*edgev1.JournalRecord{
+			e := live.Start(t, nil, []*edgev1.JournalRecord{
 				edgetest.Header("node-1"),
 				edgetest.Config(1, []*configv1.Entry{
-					originPolicy(), edgetest.Entry("site", "site-a", edgetest.Site(port, "a.test")), edgetest.Entry("site", "site-b", edgetest.Site(port, "b.test")),
-					certificate().HTTPS("site-a", func(m *configv1.SiteHttps) { m.Http3 = true }), certificate().HTTPS("site-b"),
+					live.OriginPolicy(), edgetest.Entry("site", "site-a", edgetest.Site(port, "a.test")), edgetest.Entry("site", "site-b", edgetest.Site(port, "b.test")),
+					live.Certificate().HTTPS("site-a", func(m *configv1.SiteHttps) { m.Http3 = true }), live.Certificate().HTTPS("site-b"),
 				}),
 			}, nil)
-			e.untilHTTP3("a.test")
+			e.UntilHTTP3("a.test")
 			origin.mu.Lock()
 			origin.asked = nil
 			origin.mu.Unlock()
 			want := map[string]int{}
 			for _, c := range smuggledCases() {
-				status, err := ask(e.tlsAddr, &c)
+				status, err := ask(e.TLSAddr, &c)
 				if err != nil {
 					t.Errorf("%s: %v", c.name, err)
 				}
@@ -420,12 +421,12 @@ func TestNothingIsSmuggledFromFieldsToLines(t *testing.T) {
 
 // askHTTP1 is a request with a trailer in lines of HTTP/1.
 func askHTTP1(addr string, c *smuggled) (int, error) {
-	conn, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: certificate().Roots, ServerName: "a.test"})
+	conn, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: live.Certificate().Roots, ServerName: "a.test"})
 	if err != nil {
 		return 0, err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(wait)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(live.Wait)); err != nil {
 		return 0, err
 	}
 	var text strings.Builder
@@ -453,7 +454,7 @@ func askHTTP1(addr string, c *smuggled) (int, error) {
 func TestTrailersAreThoseThatWereAnnounced(t *testing.T) {
 	origin := new(strictOrigin)
 	e := secureEdge(t, origin.start(t))
-	e.untilHTTP3("a.test")
+	e.UntilHTTP3("a.test")
 	forged := []field{
 		{"x-sum", "7"}, {"x-other", "1"}, {"x-svc-site", "forged"}, {"x-svc-named", "forged"}, {"x_sum", "8"}, {"x-real-ip", "192.0.2.1"},
 		{"x-forwarded-for", "192.0.2.1"},
@@ -474,7 +475,7 @@ func TestTrailersAreThoseThatWereAnnounced(t *testing.T) {
 				origin.mu.Lock()
 				origin.asked = nil
 				origin.mu.Unlock()
-				status, err := ask(e.tlsAddr, c)
+				status, err := ask(e.TLSAddr, c)
 				origin.mu.Lock()
 				asked := slices.Clone(origin.asked)
 				origin.mu.Unlock()

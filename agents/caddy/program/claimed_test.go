@@ -1,4 +1,4 @@
-package main
+package program_test
 
 import (
 	"strings"
@@ -8,13 +8,14 @@ import (
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
+	"edge.svc/caddy/program/live"
 )
 
 // claims are an edge in proxy_protocol mode with everything that an allow list exempts from, and a list with the
 // addresses of 198.51.100.0/24 and all peers of the tests.
-func claims(t *testing.T, wrapper map[string]any) *edge {
+func claims(t *testing.T, wrapper map[string]any) *live.Edge {
 	t.Helper()
-	port := startOrigin(t)
+	port := live.StartOrigin(t)
 	list := func(id string, kind configv1.IpListKind, cidrs ...string) []*configv1.Entry {
 		return []*configv1.Entry{
 			edgetest.Entry("ip-list", id, &configv1.IpList{ListKind: kind, EntryCount: uint32(len(cidrs))}),
@@ -22,7 +23,7 @@ func claims(t *testing.T, wrapper map[string]any) *edge {
 		}
 	}
 	entries := []*configv1.Entry{
-		originPolicy(),
+		live.OriginPolicy(),
 		edgetest.Entry("client-ip", "", &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL}),
 		edgetest.Entry("site", "site-a", edgetest.Site(port, "a.test")),
 		edgetest.Entry("site", "site-b", edgetest.Site(port, "b.test")),
@@ -34,26 +35,26 @@ func claims(t *testing.T, wrapper map[string]any) *edge {
 	}
 	entries = append(entries, list("allow", configv1.IpListKind_IP_LIST_KIND_ALLOW, "198.51.100.0/24", "127.0.0.0/8")...)
 	entries = append(entries, list("block", configv1.IpListKind_IP_LIST_KIND_BLOCK, "198.51.100.3/32", "203.0.113.3/32")...)
-	return startEdge(t, wrapper,
+	return live.Start(t, wrapper,
 		[]*edgev1.JournalRecord{edgetest.Header("node-1"), edgetest.Config(1, entries)},
-		[]*edgev1.JournalRecord{edgetest.Header("node-1"), edgetest.Bans(1, []*nodev1.Ban{ban("b1", "", "198.51.100.7/32"), ban("b2", "", "203.0.113.7/32")})})
+		[]*edgev1.JournalRecord{edgetest.Header("node-1"), edgetest.Bans(1, []*nodev1.Ban{live.Ban("b1", "", "198.51.100.7/32"), live.Ban("b2", "", "203.0.113.7/32")})})
 }
 
 // as asks for the front page of a site for a client that the PROXY header names, and returns the code of the answer, ""
 // for the origin's.
-func (e *edge) as(client, host string) string {
-	e.t.Helper()
+func as(e *live.Edge, client, host string) string {
+	e.T.Helper()
 	header := "PROXY UNKNOWN\r\n"
 	if client != "" {
 		header = "PROXY TCP4 " + client + " 127.0.0.1 1234 80\r\n"
 	}
-	answer := e.raw(header + "GET / HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n")
+	answer := e.Raw(header + "GET / HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n")
 	if _, code, ok := strings.Cut(answer, "\r\nX-Svc-Error: "); ok {
 		code, _, _ = strings.Cut(code, "\r\n")
 		return code
 	}
 	if !strings.HasPrefix(answer, "HTTP/1.1 200 ") {
-		e.t.Fatalf("%s for %s: %q", host, client, answer)
+		e.T.Fatalf("%s for %s: %q", host, client, answer)
 	}
 	return ""
 }
@@ -72,11 +73,11 @@ func TestClaimedAddressesAreNeverExempt(t *testing.T) {
 		{"a peer on the allow list, asking for itself", "", "b.test", ""},
 		{"a peer on the allow list that names itself", "127.0.0.1", "b.test", ""},
 	} {
-		if got := e.as(c.client, c.host); got != c.want {
+		if got := as(e, c.client, c.host); got != c.want {
 			t.Errorf("%s: %q", c.name, got)
 		}
 	}
-	e.until("an allowed address is banned for its rate", func() bool { return e.as("198.51.100.2", "c.test") == "ip-banned" })
+	e.Until("an allowed address is banned for its rate", func() bool { return as(e, "198.51.100.2", "c.test") == "ip-banned" })
 }
 
 func TestAddressesOfProxyPeersAreExempt(t *testing.T) {
@@ -87,13 +88,13 @@ func TestAddressesOfProxyPeersAreExempt(t *testing.T) {
 		{"a challenged address", "198.51.100.1", "b.test", ""},
 		{"a banned address that is not allowed", "203.0.113.7", "a.test", "ip-banned"},
 	} {
-		if got := e.as(c.client, c.host); got != c.want {
+		if got := as(e, c.client, c.host); got != c.want {
 			t.Errorf("%s: %q", c.name, got)
 		}
 	}
 	// The next one would be over 1 a second in 60 seconds.
 	for range 70 {
-		if got := e.as("198.51.100.2", "c.test"); got != "" {
+		if got := as(e, "198.51.100.2", "c.test"); got != "" {
 			t.Fatalf("an allowed address got %q for its rate", got)
 		}
 	}

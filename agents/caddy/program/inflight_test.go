@@ -1,14 +1,12 @@
-package main
+package program_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"regexp"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -22,6 +20,7 @@ import (
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/internal/edgetest"
 	"edge.svc/caddy/internal/inflight"
+	"edge.svc/caddy/program/live"
 )
 
 // Bodies that never end take no more memory than their network may hold, over however many connections they come, and a
@@ -31,16 +30,16 @@ func TestBodiesThatNeverEnd(t *testing.T) {
 		total, perNetwork = 16 << 20, 4 << 20
 		posts             = 100
 	)
-	e := startEdge(t, map[string]any{"max_request_mib": total >> 20, "max_request_mib_per_network": perNetwork >> 20}, []*edgev1.JournalRecord{
+	e := live.Start(t, map[string]any{"max_request_mib": total >> 20, "max_request_mib_per_network": perNetwork >> 20}, []*edgev1.JournalRecord{
 		edgetest.Header("node-1"),
 		edgetest.Config(1, []*configv1.Entry{
-			originPolicy(), headerMode(), edgetest.Entry("site", "site-a", edgetest.Site(startOrigin(t), "a.test")), certificate().HTTPS("site-a"),
+			live.OriginPolicy(), live.HeaderMode(), edgetest.Entry("site", "site-a", edgetest.Site(live.StartOrigin(t), "a.test")), live.Certificate().HTTPS("site-a"),
 		}),
 	}, nil)
-	held := func() int { return e.metric(`svc_edge_request_memory_bytes{of="held"}`) }
+	held := func() int { return e.Metric(`svc_edge_request_memory_bytes{of="held"}`) }
 	served := func(client string) {
 		t.Helper()
-		e.expect(http.MethodPost, "a.test", "/", http.StatusOK, "", "X-Demo-Client-Ip", client)
+		e.Expect(http.MethodPost, "a.test", "/", http.StatusOK, "", "X-Demo-Client-Ip", client)
 	}
 
 	const connections = 4
@@ -52,27 +51,27 @@ func TestBodiesThatNeverEnd(t *testing.T) {
 		return n
 	}
 	for i := range connections {
-		attack = append(attack, e.sendEndlessBodies(fmt.Sprintf("198.18.0.%d", i+1), posts))
+		attack = append(attack, sendEndlessBodies(e, fmt.Sprintf("198.18.0.%d", i+1), posts))
 	}
-	e.until("all but what the network may hold are refused", func() bool {
+	e.Until("all but what the network may hold are refused", func() bool {
 		return answered() >= connections*posts-perNetwork/inflight.RequestBytes
 	})
-	e.until("the network holds bodies", func() bool { return held() > perNetwork/2 })
+	e.Until("the network holds bodies", func() bool { return held() > perNetwork/2 })
 	if bytes := held(); bytes > perNetwork {
 		t.Errorf("one network holds %d bytes", bytes)
 	}
-	if n := e.metric(`svc_edge_requests_refused_total{limit="network"}`); n < connections*posts-perNetwork/inflight.RequestBytes {
+	if n := e.Metric(`svc_edge_requests_refused_total{limit="network"}`); n < connections*posts-perNetwork/inflight.RequestBytes {
 		t.Errorf("%d requests were refused", n)
 	}
-	if e.metric(`svc_edge_answers_total{stage="fetch",code="edge-busy"}`) <= 0 {
+	if e.Metric(`svc_edge_answers_total{stage="fetch",code="edge-busy"}`) <= 0 {
 		t.Error("no body was refused with the code")
 	}
 	served("198.18.1.1")
 
 	for i := range 6 {
-		attack = append(attack, e.sendEndlessBodies(fmt.Sprintf("198.19.%d.1", i), posts))
+		attack = append(attack, sendEndlessBodies(e, fmt.Sprintf("198.19.%d.1", i), posts))
 	}
-	e.until("networks lose requests to one another", func() bool { return e.metric("svc_edge_requests_evicted_total") > 0 })
+	e.Until("networks lose requests to one another", func() bool { return e.Metric("svc_edge_requests_evicted_total") > 0 })
 	for i := range 20 {
 		served(fmt.Sprintf("203.0.113.%d", i))
 	}
@@ -82,37 +81,8 @@ func TestBodiesThatNeverEnd(t *testing.T) {
 	for _, a := range attack {
 		a.conn.Close()
 	}
-	e.until("nothing is held after it", func() bool { return held() == 0 && e.metric("svc_edge_requests_in_progress") == 0 })
+	e.Until("nothing is held after it", func() bool { return held() == 0 && e.Metric("svc_edge_requests_in_progress") == 0 })
 	served("198.18.0.1")
-}
-
-// metric reads a figure of the edge; -1 stands for one that is not there.
-func (e *edge) metric(name string) int {
-	e.t.Helper()
-	client := http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", e.socket)
-		},
-	}, Timeout: wait}
-	response, err := client.Get("http://edge/metrics")
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	found := regexp.MustCompile("(?m)^" + regexp.QuoteMeta(name) + " ([0-9]+)$").FindSubmatch(text)
-	if found == nil {
-		return -1
-	}
-	n, err := strconv.Atoi(string(found[1]))
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	return n
 }
 
 // endlessBodies is a connection of HTTP/2 with requests whose bodies lack their last byte.
@@ -129,21 +99,21 @@ type endlessBodies struct {
 }
 
 // sendEndlessBodies sends so many at once for a client.
-func (e *edge) sendEndlessBodies(client string, posts int) *endlessBodies {
-	e.t.Helper()
-	dialer := &net.Dialer{Timeout: wait}
-	conn, err := tls.DialWithDialer(dialer, "tcp", e.tlsAddr, &tls.Config{RootCAs: certificate().Roots, ServerName: "a.test", NextProtos: []string{"h2"}})
+func sendEndlessBodies(e *live.Edge, client string, posts int) *endlessBodies {
+	e.T.Helper()
+	dialer := &net.Dialer{Timeout: live.Wait}
+	conn, err := tls.DialWithDialer(dialer, "tcp", e.TLSAddr, &tls.Config{RootCAs: live.Certificate().Roots, ServerName: "a.test", NextProtos: []string{"h2"}})
 	if err != nil {
-		e.t.Fatal(err)
+		e.T.Fatal(err)
 	}
-	e.t.Cleanup(func() { conn.Close() })
+	e.T.Cleanup(func() { conn.Close() })
 	a := &endlessBodies{conn: conn, framer: http2.NewFramer(conn, conn), window: 65_535}
 	a.more.L = &a.mu
 	if _, err = io.WriteString(conn, http2.ClientPreface); err == nil {
 		err = a.framer.WriteSettings()
 	}
 	if err != nil {
-		e.t.Fatal(err)
+		e.T.Fatal(err)
 	}
 	go a.read()
 	go a.send(client, posts)
@@ -200,7 +170,7 @@ func (a *endlessBodies) read() {
 		a.more.Broadcast()
 	}()
 	for {
-		_ = a.conn.SetReadDeadline(time.Now().Add(10 * wait))
+		_ = a.conn.SetReadDeadline(time.Now().Add(10 * live.Wait))
 		frame, err := a.framer.ReadFrame()
 		if err != nil {
 			return

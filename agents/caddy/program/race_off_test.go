@@ -1,5 +1,5 @@
 //go:build !race
 
-package main
+package program_test
 
 const memoryFactor = 1
