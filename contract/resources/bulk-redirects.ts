@@ -1,11 +1,13 @@
 import Type from 'typebox';
 import { resource } from '../procedure.ts';
-import { Decimal, ExpectedUpdatedAt, Id, Nullable, Timestamp } from '../scalars/common.ts';
+import { REDIRECT_WARNINGS, type RedirectWarningCode } from '../redirect-warnings.ts';
+import { Decimal, ExpectedUpdatedAt, Id, Nullable, OneOf, Timestamp } from '../scalars/common.ts';
 import { MAX_SOURCE_BYTES, MIN_SOURCE_BYTES, SOURCE_FORM } from '../scalars/redirect-source.ts';
 import { settings } from '../settings.ts';
 
 export const MAX_BULK_REDIRECTS = 5000;
 export const MAX_TARGET_BYTES = 1024;
+export const MAX_REDIRECT_WARNINGS = 100;
 
 /** Statuses of a bulk redirect; the first is the default. */
 export const BULK_REDIRECT_STATUSES = [301, 302, 307, 308] as const;
@@ -46,10 +48,25 @@ const Item = Type.Object(
   { additionalProperties: false },
 );
 
+export const RedirectWarning = Type.Object({
+  source: Type.String({ description: 'Source of the redirect.' }),
+  code: OneOf(Object.keys(REDIRECT_WARNINGS) as RedirectWarningCode[], {
+    description:
+      'Stable warning code. loops: the redirect leads back to its own source, by itself or through others. ' +
+      'fragment: the source was given with a literal #, which clients never send; only in responses to a save.',
+  }),
+  params: Type.Record(Type.String(), Type.String(), { description: 'Values inserted into the message, by name.' }),
+  message: Type.String({ description: 'Warning in English.' }),
+});
+
 const ofSite = {
   siteId: Id,
   redirects: Type.Array(BulkRedirect, { maxItems: MAX_BULK_REDIRECTS, description: 'Sorted by source.' }),
   updatedAt: Timestamp,
+  warnings: Type.Array(RedirectWarning, {
+    maxItems: MAX_REDIRECT_WARNINGS,
+    description: `Possible mistakes, at most ${MAX_REDIRECT_WARNINGS}. Warnings never reject a redirect.`,
+  }),
 };
 
 export const BulkRedirects = Type.Object(ofSite);

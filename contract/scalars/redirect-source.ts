@@ -7,15 +7,16 @@ import { normaliseHostName } from './host-name.ts';
 export const MIN_SOURCE_BYTES = 2;
 export const MAX_SOURCE_BYTES = 512;
 
-/** What a source may be written like: nothing, or a host in lower case, then a path. */
-export const SOURCE_FORM = '^[^A-Z/?\\s\\u0000-\\u001f\\u007f]*/[^?\\s\\u0000-\\u001f\\u007f]*$';
+/** How a source is written: nothing or a host, then a path. A host must also be in lower case ({@link upperCaseHost}). */
+export const SOURCE_FORM = '^[^/?\\s\\u0000-\\u001f\\u007f]*/[^?\\s\\u0000-\\u001f\\u007f]*$';
 
 const FORM = new RegExp(SOURCE_FORM);
+const UPPER_CASE_HOST = /^[^/]*[A-Z][^/]*(?=\/)/;
 const ESCAPES = /(?:%[0-9a-fA-F]{2})+/g;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const CONTROL = /[\u0000-\u001f\u007f]/;
 /** What a path is not written with, although it may have it. */
-const ENCODED = /[%?\s]/g;
+const ENCODED = /[%?#\s]/g;
 
 export interface RedirectSource {
   /** Canonical; empty for any host of the site. One that is no host name stands as it was given. */
@@ -29,16 +30,16 @@ export interface RedirectSource {
  * that begins no escape stands for itself.
  */
 export function parseRedirectSource(text: string): RedirectSource | null {
-  if (!fits(text) || !FORM.test(text)) return null;
+  if (!fits(text) || !FORM.test(text) || upperCaseHost(text) !== null) return null;
   const slash = text.indexOf('/');
   const given = text.slice(0, slash);
-  const decoded = decodePath(text.slice(slash));
+  const decoded = decodeRedirectPath(text.slice(slash));
   if (decoded === null || CONTROL.test(decoded)) return null;
   const source = { host: given && (normaliseHostName(given) ?? given), path: canonicalPath(decoded) };
   return fits(formatRedirectSource(source)) ? source : null;
 }
 
-/** As people read it; parsed again it is the same source. */
+/** As people read it; parsed again it is the same source. `#` is escaped: written out, it begins a fragment of a URL. */
 export function formatRedirectSource({ host, path }: RedirectSource): string {
   return host + path.replaceAll(ENCODED, encodeURIComponent);
 }
@@ -58,8 +59,13 @@ function fits(text: string): boolean {
   return fitsBytes(text, MAX_SOURCE_BYTES) && !fitsBytes(text, MIN_SOURCE_BYTES - 1);
 }
 
-/** Null when it is not UTF-8. */
-function decodePath(path: string): string | null {
+/** The host of a source if it has upper-case letters, else null. */
+export function upperCaseHost(text: string): string | null {
+  return UPPER_CASE_HOST.exec(text)?.[0] ?? null;
+}
+
+/** The path with its escapes decoded; null when it is not UTF-8. */
+export function decodeRedirectPath(path: string): string | null {
   if (!path.includes('%')) return path;
   try {
     return path.replaceAll(ESCAPES, decodeURIComponent);

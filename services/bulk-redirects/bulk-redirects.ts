@@ -16,11 +16,13 @@ import {
   touchBulkRedirects,
 } from '../../models/sites/bulk-redirect.ts';
 import { compileChunks } from '../../models/sites/bulk-redirects.entry.ts';
-import { clusterOfSite, lockSite } from '../../models/sites/site.ts';
+import { clusterOfSite, lockSite, siteById } from '../../models/sites/site.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { write } from '../../runtime/write.ts';
 import { assertHostsKnown, givenRedirects } from './given-redirects.ts';
+import type { RedirectedSite } from './redirect-loops.ts';
+import { redirectWarnings } from './redirect-warnings.ts';
 
 type Redirects = Output<typeof bulkRedirects.get>;
 type Saved = Output<typeof bulkRedirects.set>;
@@ -32,7 +34,8 @@ export async function getBulkRedirects(
 ): Promise<Redirects> {
   // In this order: an answer may have a time that is older than its redirects, and a save that expects it is refused.
   const updatedAt = (await bulkRedirectsUpdatedAt(pools.api, id)) ?? fail('SITE_NOT_FOUND');
-  return present(id, await bulkRedirectsOf(pools.api, id), updatedAt);
+  const [rows, site] = await Promise.all([bulkRedirectsOf(pools.api, id), siteById(pools.api, id)]);
+  return present(id, rows, updatedAt, site ?? fail('SITE_NOT_FOUND'));
 }
 
 /** Saves all redirects and publishes the chunks that differ; equal ones are not saved again, and all are compared. Throws the contract's errors. */
@@ -41,7 +44,7 @@ export async function setBulkRedirects(
   { id, redirects, expectedUpdatedAt }: Input<typeof bulkRedirects.set>,
   call: Call,
 ): Promise<Saved> {
-  const { rows, hosts } = givenRedirects(redirects);
+  const { rows, hosts, fragments } = givenRedirects(redirects);
   const inChunks = placed(rows);
   const clusterId = (await clusterOfSite(runtime.pools.api, id)) ?? fail('SITE_NOT_FOUND');
   return write(runtime, call, { clusterId }, async (tx) => {
@@ -65,11 +68,22 @@ export async function setBulkRedirects(
       },
       again,
     });
-    return { ...present(id, rows, updatedAt), revision };
+    return { ...present(id, rows, updatedAt, site, fragments), revision };
   });
 }
 
-function present(siteId: string, rows: readonly BulkRedirectRow[], updatedAt: Date): Redirects {
+function present(
+  siteId: string,
+  rows: readonly BulkRedirectRow[],
+  updatedAt: Date,
+  site: RedirectedSite,
+  fragments: readonly string[] = [],
+): Redirects {
   const redirects = rows.map((row) => ({ ...row, source: formatRedirectSource(sourceOfKey(row.source)) }));
-  return { siteId, redirects, updatedAt: updatedAt.toISOString() };
+  return {
+    siteId,
+    redirects,
+    updatedAt: updatedAt.toISOString(),
+    warnings: redirectWarnings(rows, site, fragments),
+  };
 }

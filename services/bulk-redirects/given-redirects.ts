@@ -6,7 +6,12 @@ import type { Input } from '../../contract/procedure.ts';
 import { type bulkRedirects, MAX_TARGET_BYTES } from '../../contract/resources/bulk-redirects.ts';
 import { type Domain, formatDomain } from '../../contract/scalars/domain.ts';
 import { normaliseHostName } from '../../contract/scalars/host-name.ts';
-import { formatRedirectSource, parseRedirectSource, redirectKey } from '../../contract/scalars/redirect-source.ts';
+import {
+  formatRedirectSource,
+  parseRedirectSource,
+  redirectKey,
+  upperCaseHost,
+} from '../../contract/scalars/redirect-source.ts';
 import type { BulkRedirectRow } from '../../models/sites/bulk-redirect.ts';
 
 type Given = Input<typeof bulkRedirects.set>['redirects'];
@@ -20,14 +25,23 @@ export interface GivenRedirects {
   rows: BulkRedirectRow[];
   /** Hosts in sources, each once, in the order of the rows. */
   hosts: string[];
+  /** Keys of sources given with a literal `#`. */
+  fragments: string[];
 }
 
 /** Throws BAD_REQUEST, naming the row, and for a source that is there twice the first row with it. */
 export function givenRedirects(given: Given): GivenRedirects {
   const rowOf = new Map<string, number>();
   const hosts = new Set<string>();
+  const fragments: string[] = [];
   const rows = given.map(({ source: text, target, statusCode = 301, preserveQuery = false }, row) => {
     const at = `/redirects/${row}`;
+    const upperCase = upperCaseHost(text);
+    if (upperCase !== null) {
+      const use = upperCase.toLowerCase();
+      const message = `The host ${upperCase} must be in lower case. Use ${use}.`;
+      badField(`${at}/source`, 'hostCase', { host: upperCase, use, message });
+    }
     const source = parseRedirectSource(text) ?? badField(`${at}/source`, 'redirectSource');
     if (!fitsBytes(target, MAX_TARGET_BYTES)) badField(`${at}/target`, 'maxBytes', { limit: MAX_TARGET_BYTES });
     if (!isUsable('redirect', target)) badField(`${at}/target`, 'redirectTarget');
@@ -39,9 +53,10 @@ export function givenRedirects(given: Given): GivenRedirects {
     }
     rowOf.set(key, row);
     if (source.host !== '') hosts.add(source.host);
+    if (text.includes('#')) fragments.push(key);
     return { source: key, target, statusCode, preserveQuery };
   });
-  return { rows: bySource(rows), hosts: [...hosts] };
+  return { rows: bySource(rows), hosts: [...hosts], fragments };
 }
 
 /** Throws BULK_REDIRECT_HOST_UNKNOWN for hosts that are no names of the site, nor have one label more than a wildcard. */

@@ -59,7 +59,7 @@ const revisionsOf = async (clusterId: string): Promise<Body[]> =>
 
 test('a site has none, is given some, and others in their place', async (t) => {
   const site = await newSite();
-  t.deepEqual(await site.read(), { siteId: site.id, redirects: [], updatedAt: site.createdAt });
+  t.deepEqual(await site.read(), { siteId: site.id, redirects: [], updatedAt: site.createdAt, warnings: [] });
   const saved = await site.put([
     redirect('/b', 'https://other.example/x', { statusCode: 308, preserveQuery: true }),
     redirect('//a/./', '/new?x=1#y'),
@@ -170,6 +170,35 @@ test('what is no redirect is refused with its row', async (t) => {
   const many = Array.from({ length: 5001 }, (_, index) => redirect(`/${index}x`));
   t.like((await site.refused(t, INVALID, many)).issues[0], { path: '/redirects', keyword: 'maxItems' });
   t.deepEqual((await site.read()).redirects, []);
+});
+
+test('the refusal of a host in upper case says so and gives the host to use', async (t) => {
+  const site = await newSite();
+  const { issues } = await site.refused(t, INVALID, [redirect('/a'), redirect('BUGS.localhost/x')]);
+  const message = 'The host BUGS.localhost must be in lower case. Use bugs.localhost.';
+  const params = { host: 'BUGS.localhost', use: 'bugs.localhost', message };
+  t.deepEqual(issues, [{ path: '/redirects/1/source', keyword: 'hostCase', params }]);
+});
+
+test('redirects that lead back to themselves, and sources with #, are saved with a warning', async (t) => {
+  const site = await newSite();
+  const saved = await site.put([redirect('/loop', '/loop'), redirect('/a#b'), redirect('/fine')]);
+  t.deepEqual(
+    saved.warnings.map(({ source, code, message }: Body) => [source, code, message]),
+    [
+      [
+        '/a%23b',
+        'fragment',
+        'Clients do not send # or the text after it. The source matches only requests for /a%23b.',
+      ],
+      ['/loop', 'loops', 'The redirect leads back to its own source: /loop → /loop.'],
+    ],
+  );
+  const { warnings } = await site.read();
+  t.deepEqual(
+    warnings.map(({ source, code }: Body) => [source, code]),
+    [['/loop', 'loops']],
+  );
 });
 
 test('a source may be there once, in whatever spelling', async (t) => {

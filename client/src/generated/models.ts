@@ -263,6 +263,8 @@ export interface BulkRedirects {
   redirects: BulkRedirect[];
   /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
   updatedAt: string;
+  /** Possible mistakes, at most 100. Warnings never reject a redirect. Up to 100 entries. */
+  warnings: RedirectWarning[];
 }
 
 export interface CanaryNode {
@@ -1294,6 +1296,17 @@ export interface ProtectionSettings {
   eventRetentionDays: number;
 }
 
+export interface RedirectWarning {
+  /** Source of the redirect. */
+  source: string;
+  /** Stable warning code. loops: the redirect leads back to its own source, by itself or through others. fragment: the source was given with a literal #, which clients never send; only in responses to a save. */
+  code: 'loops' | 'fragment';
+  /** Values inserted into the message, by name. */
+  params: Record<string, string>;
+  /** Warning in English. */
+  message: string;
+}
+
 export interface Region {
   /** ID. 1 to 64 characters. */
   id: string;
@@ -1985,6 +1998,8 @@ export interface SavedBulkRedirects {
   redirects: BulkRedirect[];
   /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
   updatedAt: string;
+  /** Possible mistakes, at most 100. Warnings never reject a redirect. Up to 100 entries. */
+  warnings: RedirectWarning[];
   revision: string | null;
 }
 

@@ -2,7 +2,11 @@
 // people's edits come together. A source stands for its redirect. Pure.
 import { utf8 } from '../../../../../contract/expression/bytes.ts';
 import { isUsable } from '../../../../../contract/expression/results.ts';
-import { formatRedirectSource, parseRedirectSource } from '../../../../../contract/scalars/redirect-source.ts';
+import {
+  formatRedirectSource,
+  parseRedirectSource,
+  upperCaseHost,
+} from '../../../../../contract/scalars/redirect-source.ts';
 import { same } from '../../../shared/forms/paths.ts';
 
 export const STATUSES = [301, 302, 307, 308] as const;
@@ -25,12 +29,13 @@ export function canonicalSource(text: string): string | null {
 }
 
 /** What can be wrong with a redirect; names its words. */
-export type RedirectFault = 'source' | 'sameSource' | 'target' | 'targetLong';
+export type RedirectFault = 'source' | 'hostCase' | 'sameSource' | 'target' | 'targetLong';
 
 /** What is wrong with a redirect by itself, or with its source among those of others. */
 export function faultsOf({ source, target }: Redirect, others: ReadonlySet<string>): RedirectFault[] {
   const canonical = canonicalSource(source);
-  const faults: RedirectFault[] = canonical === null ? ['source'] : [];
+  const faults: RedirectFault[] = [];
+  if (canonical === null) faults.push(upperCaseHost(source.trim()) === null ? 'source' : 'hostCase');
   if (canonical !== null && others.has(canonical)) faults.push('sameSource');
   if (utf8(target).length > MAX_TARGET_BYTES) faults.push('targetLong');
   else if (!isUsable('redirect', target)) faults.push('target');
