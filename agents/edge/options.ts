@@ -235,6 +235,15 @@ export const SUPERVISE_OPTIONS: readonly OptionSpec[] = [
     max: 1_048_576,
     help: 'Of it for one /24 (IPv6: /48), MiB; 0 is a quarter of all, at most 32.',
   },
+  {
+    name: 'origin-stale-seconds',
+    kind: 'integer',
+    placeholder: 'SECONDS',
+    default: 3600,
+    min: 1,
+    max: 604_800,
+    help: 'While DNS does not respond, use the last addresses of origins for this time.',
+  },
 ];
 
 export const STATUS_OPTIONS: readonly OptionSpec[] = [

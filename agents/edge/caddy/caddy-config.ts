@@ -23,6 +23,8 @@ export interface CaddyConfigOptions {
   /** Memory of requests in progress in MiB, in all and of one /24 (IPv6: /48); 0 = derived. */
   maxRequestMib?: number;
   maxRequestMibPerNetwork?: number;
+  /** How long last addresses of origins serve while DNS does not respond, seconds; 0 = default. */
+  originStaleSeconds?: number;
 }
 
 /** Caddy's JSON for this node. */
@@ -37,6 +39,7 @@ export function renderCaddyConfig(options: CaddyConfigOptions): Record<string, u
         socket: options.socketPath,
         ban_capacity: options.banCapacity,
         ban_max_mib: options.banMaxMib,
+        ...(options.originStaleSeconds ? { origin_stale_seconds: options.originStaleSeconds } : {}),
         ...(options.geoipCountry ? { geoip_country: options.geoipCountry } : {}),
         ...(options.geoipAsn ? { geoip_asn: options.geoipAsn } : {}),
         ...(options.agentCapabilities ? { agent_capabilities: [...options.agentCapabilities] } : {}),

@@ -1,7 +1,11 @@
 package origin
 
 import (
+	"errors"
 	"math"
+	"time"
+
+	"go.uber.org/zap"
 
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
@@ -15,7 +19,24 @@ var (
 
 	states     = core.NewComponent("health of origins", func(*core.Core) *State { return NewState() })
 	transports = core.NewComponent("connections to origins", func(c *core.Core) *Transports {
-		return NewTransportSet(func() *AddressPolicy { return policySetting.Of(c.Tables()) })
+		t := NewTransportSet(func() *AddressPolicy { return policySetting.Of(c.Tables()) })
+		t.resolver.outage.keep = time.Duration(keepSeconds.Of(c)) * time.Second
+		t.resolver.outage.told = func(failing bool) {
+			if failing {
+				c.Log().Warn("DNS does not respond for host names of origins: their last addresses serve", zap.Int("names", len(t.resolver.failing())))
+			} else {
+				c.Log().Info("no last addresses of origins serve any more")
+			}
+		}
+		return t
+	})
+
+	// keepSeconds is how long last good addresses of origins serve while DNS does not respond.
+	keepSeconds = core.NewOption("origin_stale_seconds", int(defaultKeep/time.Second), func(n int) error {
+		if n < 0 {
+			return errors.New("is negative")
+		}
+		return nil
 	})
 )
 

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"edge.svc/caddy/exchange"
 )
 
 const (
@@ -19,20 +21,28 @@ const (
 )
 
 // resolver turns host names into addresses and remembers answers for a short time. Several requests for one name ask
-// once.
+// once. While DNS fails, the last good addresses of a name serve, see outage.go.
 type resolver struct {
 	lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+	outage outage
 
 	mu      sync.Mutex
 	answers map[string]*answer
 }
 
-// answer is a lookup under way or done; done is closed when the other fields are set.
+// answer is a lookup under way or done; done is closed when what it found is set.
 type answer struct {
 	done    chan struct{}
 	addrs   []netip.Addr
 	err     error
 	expires time.Time
+	// When the addresses were good last.
+	good time.Time
+	// Addresses that serve until the time where the lookup gets no answer.
+	last      []netip.Addr
+	lastUntil time.Time
+	// The lookup before got no answer, so that nobody waits for this one.
+	failing bool
 }
 
 func newResolver() *resolver {
@@ -40,6 +50,7 @@ func newResolver() *resolver {
 		lookup: func(ctx context.Context, host string) ([]netip.Addr, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		},
+		outage:  outage{keep: defaultKeep, again: failedFor},
 		answers: map[string]*answer{},
 	}
 }
@@ -84,33 +95,57 @@ func (s *resolver) all(ctx context.Context, host string) ([]netip.Addr, error) {
 	s.mu.Lock()
 	a := s.answers[host]
 	if a == nil || a.ended() && time.Now().After(a.expires) {
-		a = &answer{done: make(chan struct{})}
-		s.remember(host, a)
-		// The lookup outlives the request that asked first: others may wait for it.
-		go s.ask(host, a)
+		a = s.begin(host, a)
 	}
 	s.mu.Unlock()
+	if !a.ended() && a.kept() {
+		return s.orLast(ctx, a)
+	}
 	select {
 	case <-a.done:
-		return a.addrs, a.err
+		return a.orLast()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
+// begin starts a lookup in the place of what is known of a name. The lookup outlives the request that asked first: others
+// may wait for it.
+func (s *resolver) begin(host string, former *answer) *answer {
+	a := &answer{done: make(chan struct{})}
+	if former != nil {
+		s.outage.inherit(a, former)
+	}
+	s.remember(host, a)
+	exchange.Go("resolving the name of an origin", func() { s.ask(host, a) }, func() {
+		a.err, a.expires = fail(failDNS, nil), time.Now().Add(failedFor)
+		close(a.done)
+	})
+	return a
+}
+
 func (s *resolver) ask(host string, a *answer) {
 	ctx, cancel := context.WithTimeout(context.Background(), resolveLimit)
 	defer cancel()
-	defer close(a.done)
 	addrs, err := s.lookup(ctx, host)
-	if err != nil || len(addrs) == 0 {
+	if err == nil && len(addrs) > 0 {
+		for _, addr := range addrs[:min(len(addrs), maxAddresses)] {
+			a.addrs = append(a.addrs, addr.Unmap())
+		}
+		a.good = time.Now()
+		a.expires = a.good.Add(resolvedFor)
+	} else {
 		a.err, a.expires = fail(failDNS, err), time.Now().Add(failedFor)
-		return
 	}
-	for _, addr := range addrs[:min(len(addrs), maxAddresses)] {
-		a.addrs = append(a.addrs, addr.Unmap())
+	down := unanswered(a.err)
+	stale := down && a.kept()
+	close(a.done)
+	if down {
+		s.outage.failures.Add(1)
 	}
-	a.expires = time.Now().Add(resolvedFor)
+	if stale {
+		s.refresh()
+	}
 }
 
 func (a *answer) ended() bool {
@@ -135,12 +170,12 @@ func (s *resolver) remember(host string, a *answer) {
 	s.answers[host] = a
 }
 
-// forget drops the answer for a host whose addresses do not answer.
+// forget has the name of a host looked up again whose addresses do not answer.
 func (s *resolver) forget(host string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a := s.answers[host]; a != nil && a.ended() && a.err == nil && time.Until(a.expires) < resolvedFor-failedFor {
-		delete(s.answers, host)
+		a.expires = time.Time{}
 	}
 }
 

@@ -44,6 +44,15 @@ test('limits on connections reach the data plane, and 0 leaves them to it', (t) 
     t.is(SUPERVISE_OPTIONS.find((option) => option.name === name)?.default, 0, name);
 });
 
+test('the time for which last addresses of origins serve reaches the data plane', (t) => {
+  const app = (seconds?: number): unknown =>
+    (renderCaddyConfig({ ...CONFIG, ...(seconds ? { originStaleSeconds: seconds } : {}) }) as { apps: { svc: object } })
+      .apps.svc;
+  t.like(app(60), { origin_stale_seconds: 60 });
+  t.false(Object.hasOwn(app() as object, 'origin_stale_seconds'));
+  t.is(SUPERVISE_OPTIONS.find((option) => option.name === 'origin-stale-seconds')?.default, 3600);
+});
+
 test('the status names connections and what their limits did', (t) => {
   t.is(describeConnections(undefined), null);
   t.is(describeConnections(create(GetStatusResponseSchema, {})), null);
