@@ -19,7 +19,7 @@ const originFields = {
     maxLength: 1024,
     description:
       'Host header sent to the origin: a host name or IP address with an optional port; empty: the host of ' +
-      'the request.',
+      'the request. International names are stored as punycode.',
   }),
   sni: Type.String({
     default: '',

@@ -47,7 +47,8 @@ const Domains = Type.Array(Type.String({ minLength: 1, maxLength: 1024 }), {
   minItems: 1,
   maxItems: MAX_DOMAINS,
   description:
-    'Domain pattern: a.com, *.a.com (one more label), .a.com (one or more labels) or ~regex (the whole host).',
+    'Domain pattern: a.com, *.a.com (one more label), .a.com (one or more labels) or ~regex (the whole host). ' +
+    'International names are stored as punycode. Labels may have underscores.',
 });
 const Origins = Type.Array(OriginInput, {
   minItems: 1,

@@ -14,6 +14,17 @@ export function nameOfDomain(domain: Domain): string | null {
   return domain.form === 'suffix' ? `*.${domain.name}` : formatDomain(domain);
 }
 
+/**
+ * The name that a CA can be asked for to cover a domain; null when there is none. CAs issue no name with an underscore
+ * (CA/Browser Forum, Baseline Requirements 7.1.2.7.12), but a wildcard covers one in the first label.
+ */
+export function requestableName(domain: Domain): string | null {
+  const name = nameOfDomain(domain);
+  if (name === null || !name.includes('_')) return name;
+  const parent = name.slice(name.indexOf('.') + 1);
+  return parent.includes('_') || !parent.includes('.') ? null : `*.${parent}`;
+}
+
 function isCovered(domain: Domain, names: ReadonlySet<string>): boolean {
   const name = nameOfDomain(domain);
   if (name === null || names.has(name)) return true;

@@ -7,8 +7,8 @@ export const MAX_HOST_HEADER_BYTES = 259;
 const PORT = /^[1-9][0-9]{0,4}$/;
 
 /**
- * Canonical host header of an origin: "" (the request's own), a host name or an IP address, with an optional port.
- * IPv6 has brackets with a port and none without. Null when it is none of these.
+ * Canonical host header of an origin: "" (the request's own), a host name (Unicode becomes punycode) or an IP address, with
+ * an optional port. IPv6 has brackets with a port and none without. Null when it is none of these.
  */
 export function normaliseHostHeader(text: string): string | null {
   if (text === '') return '';
@@ -20,7 +20,7 @@ export function normaliseHostHeader(text: string): string | null {
   if (isV6(text)) return text.toLowerCase();
   const [host, port, ...rest] = text.split(':');
   if (rest.length > 0 || (port !== undefined && !isPort(port))) return null;
-  const name = parseAddress(host!) ? host! : asciiHostName(host!);
+  const name = parseAddress(host!) ? host! : normaliseHostName(host!);
   if (name === null) return null;
   return port === undefined ? name : `${name}:${port}`;
 }
@@ -31,8 +31,4 @@ function isV6(text: string): boolean {
 
 function isPort(text: string): boolean {
   return PORT.test(text) && Number(text) <= 65_535;
-}
-
-function asciiHostName(text: string): string | null {
-  return /^[!-~]+$/.test(text) ? normaliseHostName(text, { underscore: true }) : null;
 }

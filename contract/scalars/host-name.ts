@@ -1,27 +1,21 @@
-// Host names as they travel: lower case, punycode, letters-digits-hyphens, without the trailing dot.
+// Host names as they travel: lower case, punycode, without the trailing dot. Labels have letters, digits, hyphens and
+// underscores: RFC 5891 restricts what is registered, not what is looked up.
 
 export const MAX_HOST_NAME_LENGTH = 253;
 
-const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
-const LABEL_WITH_UNDERSCORE = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
+const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 // What URL parsers read as (part of) an IPv4 address when it is the last label: 127.1, 0x7f.
 const NUMERIC_LABEL = /^(?:[0-9]+|0x[0-9a-f]*)$/;
 const ASCII_NAME = /^[a-z0-9._-]+$/;
 
-export interface HostNameRules {
-  /** Internal service names may carry underscores; public domains may not. */
-  underscore?: boolean;
-}
-
 /** Canonical form of a host name, Unicode as punycode (UTS #46, non-transitional); null when it is none. */
-export function normaliseHostName(text: string, rules: HostNameRules = {}): string | null {
+export function normaliseHostName(text: string): string | null {
   const lower = stripTrailingDot(text.toLowerCase());
   if (isAscii(lower) ? !ASCII_NAME.test(lower) : hasForbiddenAscii(lower)) return null;
   const ascii = isAscii(lower) && !lower.includes('xn--') ? lower : toPunycode(lower);
   if (ascii === null || ascii.length === 0 || ascii.length > MAX_HOST_NAME_LENGTH) return null;
   const labels = ascii.split('.');
-  const label = rules.underscore ? LABEL_WITH_UNDERSCORE : LABEL;
-  if (!labels.every((part) => label.test(part)) || NUMERIC_LABEL.test(labels.at(-1)!)) return null;
+  if (!labels.every((part) => LABEL.test(part)) || NUMERIC_LABEL.test(labels.at(-1)!)) return null;
   return ascii;
 }
 

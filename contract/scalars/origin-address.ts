@@ -7,7 +7,7 @@ import { normaliseHostName } from './host-name.ts';
  */
 export function normaliseOriginAddress(text: string): string | null {
   const literal = parseAddress(text);
-  return literal ? formatAddress(literal) : normaliseHostName(text, { underscore: true });
+  return literal ? formatAddress(literal) : normaliseHostName(text);
 }
 
 /** The IP literal an origin names, canonical; null for a host name. */

@@ -1,7 +1,7 @@
 // What becomes of the certificates of a site whose domains change. Names that an authority can be asked for are reached by
 // plain HTTP alone until they are covered; an upload that does not cover them is refused.
 import { fail } from '../../contract/errors.ts';
-import { nameOfDomain, uncoveredDomains } from '../../contract/scalars/certificate-coverage.ts';
+import { requestableName, uncoveredDomains } from '../../contract/scalars/certificate-coverage.ts';
 import { type Domain, formatDomain } from '../../contract/scalars/domain.ts';
 import { askForNames, type CertificateRow, keepCertificates } from '../../models/certificates/certificate.ts';
 import { askableNames } from '../../models/certificates/certificate-names.ts';
@@ -57,7 +57,7 @@ async function askFor(
   certificates: readonly CertificateRow[],
   uncovered: readonly Domain[],
 ): Promise<Reissue | null> {
-  const wanted = uncovered.flatMap((domain) => nameOfDomain(domain) ?? []);
+  const wanted = uncovered.flatMap((domain) => requestableName(domain) ?? []);
   const asked = new Set(
     certificates.flatMap(({ requestedNames, autoRenew }) => (autoRenew ? (requestedNames ?? []) : [])),
   );

@@ -266,6 +266,21 @@ test('invalid domains and host headers have their own errors', async (t) => {
   }
 });
 
+test('international names and underscores are taken in domains and host headers, and published as punycode', async (t) => {
+  const name = domain();
+  const hostHeader = 'München.example:8443';
+  const domains = [`my_shop.${name}`, `_a.${name}`, `*.b_c.${name}`, `ü_d.${name}`];
+  const site = await create({ domains, origins: [{ ...origin, hostHeader, sni: 'my_origin.example' }] });
+  t.deepEqual(site.domains, [...domains.slice(0, 3), `xn--_d-wka.${name}`]);
+  t.like(site.origins[0], { hostHeader: 'xn--mnchen-3ya.example:8443', sni: 'my_origin.example' });
+  const entry = (await compiled(site.id))!;
+  t.is(entry.origins[0]!.hostHeader, 'xn--mnchen-3ya.example:8443');
+  t.deepEqual(
+    entry.domains.map(({ name: text }) => text),
+    [`my_shop.${name}`, `_a.${name}`, `b_c.${name}`, `xn--_d-wka.${name}`],
+  );
+});
+
 test('domains are normalised, and unique per name and form on all clusters', async (t) => {
   const name = domain();
   const first = await create({ domains: [`HTTPS://${name.toUpperCase()}:443/x`, name, `*.${name}`] });

@@ -1020,7 +1020,7 @@ export interface Origin {
   weight: number;
   /** Whether the origin is used only while no other origin of its group is healthy. Default false. */
   backup: boolean;
-  /** Host header sent to the origin: a host name or IP address with an optional port; empty: the host of the request. Up to 1024 characters; default "". */
+  /** Host header sent to the origin: a host name or IP address with an optional port; empty: the host of the request. International names are stored as punycode. Up to 1024 characters; default "". */
   hostHeader: string;
   /** TLS server name; empty: the host header without its port, else the address. Up to 253 characters; default "". */
   sni: string;
@@ -1042,7 +1042,7 @@ export interface OriginInput {
   weight?: number | undefined;
   /** Whether the origin is used only while no other origin of its group is healthy. Default false. */
   backup?: boolean | undefined;
-  /** Host header sent to the origin: a host name or IP address with an optional port; empty: the host of the request. Up to 1024 characters; default "". */
+  /** Host header sent to the origin: a host name or IP address with an optional port; empty: the host of the request. International names are stored as punycode. Up to 1024 characters; default "". */
   hostHeader?: string | undefined;
   /** TLS server name; empty: the host header without its port, else the address. Up to 253 characters; default "". */
   sni?: string | undefined;

@@ -1614,7 +1614,7 @@ export interface SitesCreateInput {
   name?: string | undefined;
   /** Cluster that serves the site; cannot be changed later. Default: the oldest cluster. 1 to 64 characters. */
   clusterId?: string | undefined;
-  /** Domain pattern: a.com, *.a.com (one more label), .a.com (one or more labels) or ~regex (the whole host). 1 to 50 entries. */
+  /** Domain pattern: a.com, *.a.com (one more label), .a.com (one or more labels) or ~regex (the whole host). International names are stored as punycode. Labels may have underscores. 1 to 50 entries. */
   domains: string[];
   /** At least one origin in the default group, and at least one that is not a backup. 1 to 32 entries. */
   origins: OriginInput[];
@@ -1673,7 +1673,7 @@ export interface SitesUpdateInput {
   id: string;
   /** Name shown in lists. Default: the first domain, cut at 100 characters. 1 to 100 characters. */
   name?: string | undefined;
-  /** Domain pattern: a.com, *.a.com (one more label), .a.com (one or more labels) or ~regex (the whole host). 1 to 50 entries. */
+  /** Domain pattern: a.com, *.a.com (one more label), .a.com (one or more labels) or ~regex (the whole host). International names are stored as punycode. Labels may have underscores. 1 to 50 entries. */
   domains?: string[] | undefined;
   /** At least one origin in the default group, and at least one that is not a backup. 1 to 32 entries. */
   origins?: OriginInput[] | undefined;

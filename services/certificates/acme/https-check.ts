@@ -4,7 +4,7 @@ import { fail } from '../../../contract/errors.ts';
 import type { Input } from '../../../contract/procedure.ts';
 import { MAX_CERTIFICATE_NAMES } from '../../../contract/resources/certificates.ts';
 import type { HttpsBlocker, HttpsCheck, httpsCheck } from '../../../contract/resources/https-check.ts';
-import { nameOfDomain, uncoveredDomains } from '../../../contract/scalars/certificate-coverage.ts';
+import { nameOfDomain, requestableName, uncoveredDomains } from '../../../contract/scalars/certificate-coverage.ts';
 import type { Domain } from '../../../contract/scalars/domain.ts';
 import { accountUrls } from '../../../models/certificates/acme-account.ts';
 import { latestEmail, readyCertificates } from '../../../models/certificates/acme-certificate.ts';
@@ -31,7 +31,7 @@ export async function checkHttps(
 ): Promise<HttpsCheck> {
   const sql = runtime.pools.api;
   const site = (await siteById(sql, id)) ?? fail('SITE_NOT_FOUND');
-  const names = [...new Set(site.domains.flatMap((domain) => nameOfDomain(domain) ?? []))].slice(
+  const names = [...new Set(site.domains.flatMap((domain) => requestableName(domain) ?? []))].slice(
     0,
     MAX_CERTIFICATE_NAMES,
   );

@@ -3,7 +3,7 @@ import { normaliseHostName } from '../../../../contract/scalars/host-name.ts';
 
 /** In lower case, without a dot at the end; underscores are welcome. Null for a text that is no such name. */
 export function recordName(text: string): string | null {
-  return normaliseHostName(text.trim(), { underscore: true });
+  return normaliseHostName(text.trim());
 }
 
 /** Whether the name is the zone or below it. */

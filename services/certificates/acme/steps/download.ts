@@ -1,7 +1,7 @@
 // The certificate is checked as one that somebody sends, and takes the place of the former.
 import { createPrivateKey } from 'node:crypto';
 import { errorCodeOf } from '../../../../contract/errors.ts';
-import { nameOfDomain, uncoveredDomains } from '../../../../contract/scalars/certificate-coverage.ts';
+import { requestableName, uncoveredDomains } from '../../../../contract/scalars/certificate-coverage.ts';
 import { setIssued, setRehearsed } from '../../../../models/certificates/acme-certificate.ts';
 import { holdLease, LeaseLost, orderKeyPlace, saveOrder } from '../../../../models/certificates/acme-order.ts';
 import {
@@ -81,7 +81,7 @@ async function askForUncovered(tx: Tx, { id, domains }: SiteRow, certificate: Ce
   const uncovered = uncoveredDomains(domains, await namesOfCertificates(tx.sql, id));
   const names = askableNames(
     certificate,
-    uncovered.flatMap((domain) => nameOfDomain(domain) ?? []),
+    uncovered.flatMap((domain) => requestableName(domain) ?? []),
   );
   if (names.length > 0) await askForNames(tx.sql, certificate.id, names, tx.now);
 }
