@@ -345,8 +345,8 @@ test('each node tells whether it serves a certificate', async (t) => {
     const beside = Array.from({ length: others }, (_, n) => entry('site-compression', String(n)));
     return JSON.stringify([...beside, ...(others < 100 ? [entry('site-https', siteId)] : [])]);
   };
-  const own = String.raw`certificate "The\u00a0\"first\"": there is no material of it`;
-  const other = 'certificate "Other": there is no material of it';
+  const own = String.raw`certificate "The\u00a0\"first\"": the pack does not have this certificate`;
+  const other = 'certificate "Other": the pack does not have this certificate';
   const states: Record<string, Body> = {
     a: { state: 'serving', row: { revision: head } },
     b: { state: 'former', row: { revision } },

@@ -84,10 +84,10 @@ func removeStale(socket string) error {
 	conn, err := net.DialTimeout("unix", socket, time.Second)
 	if err == nil {
 		conn.Close()
-		return fmt.Errorf("another process serves %s", socket)
+		return fmt.Errorf("another process listens on %s", socket)
 	}
 	if !errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("cannot tell whether %s is in use: %w", socket, err)
+		return fmt.Errorf("cannot find out whether %s is in use: %w", socket, err)
 	}
 	return os.Remove(socket)
 }

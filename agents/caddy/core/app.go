@@ -80,7 +80,7 @@ func (a *App) Core() *Core { return a.core }
 // Start opens the agent's socket.
 func (a *App) Start() error {
 	if API == nil {
-		return errors.New("the module that serves the socket is not compiled in")
+		return errors.New("this program has no module that serves the socket")
 	}
 	return API(a.core, a.Socket)
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // ErrBase says that a change starts from another position than the one held; nothing was changed.
-var ErrBase = errors.New("configuration change does not start at the position held")
+var ErrBase = errors.New("the configuration change does not start at the current position")
 
 const (
 	maxReportedFailures = 1000
@@ -63,7 +63,7 @@ func (c *Core) compile(entry *configv1.Entry) compiled {
 func (c *Core) compileContained(entry *configv1.Entry, hash [sha256.Size]byte) (a Change, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			a, err = nil, errors.New("compiling the entry panicked")
+			a, err = nil, errors.New("a fault in svc-caddy stopped the compilation of the entry (a panic; the log has its stack)")
 			c.LogPanic("compiling an entry", p)
 		}
 	}()

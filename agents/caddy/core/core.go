@@ -150,7 +150,7 @@ func (c *Core) NoteJournal(name string, header *edgev1.JournalHeader, d Damage) 
 	delete(c.damages, name)
 	if d.Text != "" {
 		c.damages[name] = d
-		c.log.Warn("journal is damaged", zap.String("journal", name), zap.String("damage", d.Text))
+		c.log.Warn("a journal is damaged", zap.String("journal", name), zap.String("damage", d.Text))
 	}
 	if header.GetNodeId() == "" {
 		return
@@ -217,7 +217,7 @@ func (c *Core) Status() Status {
 
 // LogPanic says that a panic was contained.
 func (c *Core) LogPanic(doing string, p any) {
-	c.log.Error("panic contained", zap.String("doing", doing), zap.Any("panic", p), zap.Stack("stack"))
+	c.log.Error("a panic was contained", zap.String("doing", doing), zap.Any("panic", p), zap.Stack("stack"))
 }
 
 // The core of the process.
@@ -228,7 +228,7 @@ var (
 )
 
 // errOptions says that a later configuration asked for another core than the one that runs.
-var errOptions = errors.New("the fields of the app, except for its socket, cannot change while the process runs")
+var errOptions = errors.New("the options of the app cannot change while the process runs, except for the socket")
 
 // process returns the core of this process, made at the first call.
 func process(o Options) (*Core, error) {

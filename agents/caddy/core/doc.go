@@ -1,15 +1,19 @@
-// Package core holds what an edge node serves: the sites, their hosts and the settings of its cluster. There is one
-// Core in a process; it survives every load of a Caddy configuration, and nothing about sites goes through one. It knows
-// no feature: features register kinds of entries, parts of sites, components, capabilities and calls with it.
+// Package core holds what an edge node serves: the sites, their host names and the settings of its cluster. It has no
+// knowledge of features. A feature registers kinds of entries, parts of sites, components, capabilities and calls here.
 //
-// One writer at a time makes the next tables and publishes them with one store of a pointer. Readers never lock.
+// A process has one Core, made before a listener opens. It survives each load of a Caddy configuration.
 //
-// One `Core` in a process, made before any listener opens. Readers load one pointer and never lock; what serves is
-// never written, and what is counted lies beside it. Everything of a change is compiled before anything of it takes
-// effect; an entry that does not compile keeps its previous version and is reported; one that needs a capability this
-// node lacks is held the same way and is no failure, and its emergency switches are taken all the same (`SwitchesOf`).
-// A kind that keeps out what must not pass (`KindOptions.Guards`, `GuardsOf` for some of its entries) closes its site,
-// or all of them, where its entry fails and no version before it compiled: 503 `policy-unavailable`. A change of one
-// kind of one site touches one slot, among a hundred sites and among a hundred thousand. It knows no feature. Never
-// writes to disk.
+// Reading: one writer at a time builds the next tables and publishes them with one pointer. A reader loads the pointer
+// and never locks. Published tables never change; counters are kept beside them.
+//
+// Applying a change:
+//   - Every entry is compiled before one takes effect.
+//   - An entry that does not compile keeps its previous version and is reported as failed.
+//   - An entry that needs a missing capability also keeps its previous version and is reported as lacking, not as failed.
+//     Its emergency switches are applied (SwitchesOf).
+//   - A kind that must keep requests out (KindOptions.Guards, GuardsOf) closes its site, or all sites, if its entry fails
+//     and no previous version compiled: 503 policy-unavailable.
+//   - A change of one kind of one site changes one slot, at any number of sites.
+//
+// Core never writes to disk.
 package core

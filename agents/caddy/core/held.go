@@ -14,7 +14,7 @@ import (
 func (c *Core) ReadHeld(name string, take func(*edgev1.JournalRecord)) bool {
 	header, d := ReadJournal(filepath.Join(c.stateDir, name), take)
 	if d.Text != "" && !d.Torn {
-		c.log.Warn("journal is damaged", zap.String("journal", name), zap.String("damage", d.Text))
+		c.log.Warn("a journal is damaged", zap.String("journal", name), zap.String("damage", d.Text))
 	}
 	return header != nil && c.IsOfCluster(header.GetClusterId())
 }

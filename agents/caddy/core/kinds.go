@@ -161,7 +161,7 @@ func decoder[M proto.Message]() func([]byte) (proto.Message, error) {
 	}
 }
 
-var errOnlyOne = errors.New("a cluster has one entry of this kind, without an id")
+var errOnlyOne = errors.New("an entry of this kind must have an empty id, because a cluster has only one")
 
 // compileEntry decodes and checks one entry.
 func (c *Core) compileEntry(entry *configv1.Entry, hash [sha256.Size]byte) (Change, error) {
@@ -170,10 +170,10 @@ func (c *Core) compileEntry(entry *configv1.Entry, hash [sha256.Size]byte) (Chan
 	}
 	k, ok := kinds[entry.GetKind()]
 	if !ok {
-		return nil, fmt.Errorf("entries of kind %q need a capability this node lacks", entry.GetKind())
+		return nil, fmt.Errorf("entries of kind %q need a capability that this node does not have", entry.GetKind())
 	}
 	if n := len(entry.GetBody()); k.maxBody > 0 && n > k.maxBody {
-		return nil, fmt.Errorf("the body has %d bytes, allowed are %d", n, k.maxBody)
+		return nil, fmt.Errorf("the body has %d bytes; the maximum is %d", n, k.maxBody)
 	}
 	switch {
 	case k.own != nil:
@@ -187,7 +187,7 @@ func (c *Core) compileEntry(entry *configv1.Entry, hash [sha256.Size]byte) (Chan
 func (k *kind) message(body []byte) (proto.Message, error) {
 	m, err := k.decode(body)
 	if err != nil {
-		return nil, fmt.Errorf("body is not one of an entry of kind %q: %w", k.name, err)
+		return nil, fmt.Errorf("the body is no valid entry of kind %q: %w", k.name, err)
 	}
 	return m, nil
 }

@@ -40,7 +40,7 @@ type pattern struct {
 // because of many patterns few are ever tried.
 func compilePattern(text string, order int) (*pattern, error) {
 	if text == "" || len(text) > maxPatternBytes {
-		return nil, fmt.Errorf("pattern has %d bytes, allowed are 1 to %d", len(text), maxPatternBytes)
+		return nil, fmt.Errorf("a pattern has %d bytes; it must have 1 to %d", len(text), maxPatternBytes)
 	}
 	if _, err := regexp.Compile(anchored(text)); err != nil {
 		return nil, fmt.Errorf("pattern %q: %w", text, err)

@@ -133,7 +133,7 @@ func (s *site) CompilePart(_ *exchange.Plan, index int) unsafe.Pointer {
 		}
 	}
 	// What was applied compiled then.
-	s.core.log.Error("a part of a site does not compile", zap.String("site", s.plan.SiteID), zap.String("kind", k.name), zap.Error(err))
+	s.core.log.Error("a settings entry of a site does not compile", zap.String("site", s.plan.SiteID), zap.String("kind", k.name), zap.Error(err))
 	return nil
 }
 
@@ -192,7 +192,7 @@ func (s *site) read(message *configv1.Site) error {
 			}
 			s.patterns = append(s.patterns, p)
 		default:
-			return fmt.Errorf("domain %q has form %d, which needs a capability this node lacks", d.GetName(), d.GetForm())
+			return fmt.Errorf("domain %q has form %d, which needs a capability that this node does not have", d.GetName(), d.GetForm())
 		}
 	}
 	return nil

@@ -28,7 +28,7 @@ type front struct {
 func (h *Handler) takeFront(ctx caddy.Context) error {
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if !ok {
-		return errors.New("direct works in routes of HTTP servers only")
+		return errors.New("direct works only in routes of HTTP servers")
 	}
 	var once sync.Once
 	server.RegisterConnContext(func(ctx context.Context, _ net.Conn) context.Context {

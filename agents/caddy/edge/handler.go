@@ -42,7 +42,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	}
 	log := ctx.Logger()
 	exchange.OnPanic(func(doing string, p any, stack []byte) {
-		log.Error("panic contained", zap.String("doing", doing), zap.Any("panic", p), zap.ByteString("stack", stack))
+		log.Error("a panic was contained", zap.String("doing", doing), zap.Any("panic", p), zap.ByteString("stack", stack))
 	})
 	h.pipeline = newPipeline(c, log, h.Local)
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)

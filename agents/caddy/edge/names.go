@@ -75,7 +75,7 @@ func (l *nameLog) note(siteID string, names []string, total int) {
 			continue
 		}
 		l.seen[key] = true
-		l.core.Log().Warn("origins do not get a request field, because its name could be taken for another",
+		l.core.Log().Warn("origins do not get a request header, because its name could be mistaken for another",
 			zap.String("site", siteID), zap.String("field", name))
 	}
 }

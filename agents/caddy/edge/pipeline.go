@@ -161,7 +161,7 @@ func (p *pipeline) tell(x *exchange.Exchange, stage string, v any) {
 	if x.Plan != nil {
 		site = x.Plan.SiteID
 	}
-	p.log.Error("panic contained", zap.String("stage", stage), zap.String("site", site), zap.Any("panic", v), zap.Stack("stack"))
+	p.log.Error("a panic was contained", zap.String("stage", stage), zap.String("site", site), zap.Any("panic", v), zap.Stack("stack"))
 }
 
 // end tells everybody who wants to know that an exchange is over, once, and gives it back.

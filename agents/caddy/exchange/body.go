@@ -13,13 +13,13 @@ import (
 // Failures of a body. Whatever else Read and Look return is the client's connection's own.
 var (
 	// ErrBodyTooLarge says that the body has more bytes than the site allows.
-	ErrBodyTooLarge = errors.New("request body is too large")
+	ErrBodyTooLarge = errors.New("the request body is too large")
 	// ErrBodySlow says that the client paused for too long, or sent too little over a longer time.
-	ErrBodySlow = errors.New("request body comes too slowly")
+	ErrBodySlow = errors.New("the request body arrives too slowly")
 	// ErrNoMemory says that requests in progress may hold no more memory.
-	ErrNoMemory = errors.New("requests in progress hold too much memory")
+	ErrNoMemory = errors.New("the requests in progress hold too much memory")
 	// ErrBodyStopped says that reading was ended from here.
-	ErrBodyStopped = errors.New("reading the request body was stopped")
+	ErrBodyStopped = errors.New("the edge stopped reading the request body")
 )
 
 const (

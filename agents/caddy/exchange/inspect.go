@@ -26,7 +26,7 @@ type SpoolFile interface {
 var _ SpoolFile = (*os.File)(nil)
 
 // ErrNoRoom says that the beginning of a body finds no room, neither in memory nor in a file.
-var ErrNoRoom = errors.New("no room for the beginning of a request body")
+var ErrNoRoom = errors.New("there is no memory for the start of a request body")
 
 const (
 	// What one look keeps in memory; more of it goes into a file. It is taken as bytes come in, in steps that double.

@@ -41,15 +41,15 @@ const (
 )
 
 var (
-	errCondition = errors.New("expression has something else where a condition has to be")
-	errValue     = errors.New("expression has something else where a string has to be")
-	errChildren  = errors.New("expression has an operation with the wrong children, names or values")
-	errName      = errors.New("expression has a name that its field cannot have")
-	errType      = errors.New("expression compares what cannot be compared so")
-	errSorted    = errors.New("expression has a set that is empty, not sorted, or has a value twice")
-	errArgument  = errors.New("expression has a function with wrong arguments")
-	errNesting   = fmt.Errorf("expression has functions more than %d deep", maxFunctionNesting)
-	errValueOnly = errors.New("expression has a function where it cannot stand, or a second time")
+	errCondition = errors.New("the expression lacks a condition where one must be")
+	errValue     = errors.New("the expression lacks a string where one must be")
+	errChildren  = errors.New("the expression has an operation with wrong children, names or values")
+	errName      = errors.New("the expression has a name that its field cannot have")
+	errType      = errors.New("the expression compares values that its operator cannot compare")
+	errSorted    = errors.New("the expression has a set that is empty, unsorted, or has a value twice")
+	errArgument  = errors.New("the expression has a function with wrong arguments")
+	errNesting   = fmt.Errorf("the expression nests functions more than %d deep", maxFunctionNesting)
+	errValueOnly = errors.New("the expression has a function where it is not allowed, or a second time")
 )
 
 // compiler checks the tree while it makes closures. How deep it calls itself is bounded by the decoder.

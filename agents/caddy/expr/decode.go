@@ -59,15 +59,15 @@ type value struct {
 }
 
 var (
-	errMalformed = errors.New("expression is malformed")
-	errDepth     = fmt.Errorf("expression is more than %d nodes deep", maxDepth)
-	errNodes     = fmt.Errorf("expression has more than %d nodes", maxNodes)
-	errLong      = fmt.Errorf("expression has a string of more than %d bytes", maxStringBytes)
-	errSet       = fmt.Errorf("expression has a set of more than %d values", maxSetValues)
-	errVersion   = errors.New("expression has a version this node does not know")
-	errOp        = errors.New("expression has an operation this node does not know")
-	errField     = errors.New("expression has a field this node does not know")
-	errFunction  = errors.New("expression has a function this node does not know")
+	errMalformed = errors.New("the expression is malformed")
+	errDepth     = fmt.Errorf("the expression is more than %d nodes deep", maxDepth)
+	errNodes     = fmt.Errorf("the expression has more than %d nodes", maxNodes)
+	errLong      = fmt.Errorf("the expression has a string of more than %d bytes", maxStringBytes)
+	errSet       = fmt.Errorf("the expression has a set of more than %d values", maxSetValues)
+	errVersion   = errors.New("the expression has a version that this node does not know")
+	errOp        = errors.New("the expression has an operation that this node does not know")
+	errField     = errors.New("the expression has a field that this node does not know")
+	errFunction  = errors.New("the expression has a function that this node does not know")
 )
 
 // Decode reads the encoding of svc.config.v1.Expression as the console writes it: fields in the order of their numbers,

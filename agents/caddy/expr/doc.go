@@ -1,9 +1,9 @@
-// Package expr turns the expressions of rules, which come as typed trees, into closures over the values of a request.
-// A tree is checked as if nobody had looked at it before; an expression that was compiled never panics and takes bounded
-// time. Conditions without functions that make strings allocate nothing. It knows no rules.
+// Package expr compiles the expressions of rules from typed trees to closures over the values of a request. It knows
+// neither rules nor requests: values come through an interface.
 //
-// No rule and no request: values come through an interface. A tree is measured before anything is built, and decoding
-// allocates at most ten times its input. Strings are bytes. Evaluating a condition allocates nothing unless a function
-// makes a string, ends in bounded time, and never panics; what costs too much fails the evaluation. A pattern is there
-// once in the process, and all together are bounded. `engine.go` alone knows which library runs them.
+// Safety: a tree is not trusted. It is measured before anything is built, and decoding allocates at most ten times its
+// input. A compiled expression never panics and ends in bounded time; an evaluation that costs too much fails.
+//
+// Cost: a condition allocates memory only if it uses a function that makes a string. Strings are bytes. The process keeps
+// each pattern once, and the memory of all patterns is bounded. Only engine.go knows the library that runs patterns.
 package expr

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-var errPattern = errors.New("expression has a pattern outside of the subset")
+var errPattern = errors.New("the expression has a pattern outside the supported subset")
 
 // checkedPattern is a pattern of the subset of regular expressions.
 type checkedPattern struct {

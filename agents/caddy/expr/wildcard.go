@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	errWildcard    = errors.New("expression has a wildcard that is malformed or too long")
-	errReplacement = errors.New("expression has a replacement that is malformed or too long")
+	errWildcard    = errors.New("the expression has a wildcard that is malformed or too long")
+	errReplacement = errors.New("the expression has a replacement that is malformed or too long")
 )
 
 // wildcard is a pattern in which a star stands for any number of bytes.

@@ -49,7 +49,7 @@ func compileClientIP(message *configv1.ClientIp) (*ClientIPSetting, error) {
 	case configv1.ClientIpMode_CLIENT_IP_MODE_DIRECT, configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL:
 	case configv1.ClientIpMode_CLIENT_IP_MODE_HEADER:
 		if !httpguts.ValidHeaderFieldName(message.GetHeader()) {
-			return nil, errors.New("header mode needs the name of a header")
+			return nil, errors.New("the header mode needs the name of a header")
 		}
 		next.header = http.CanonicalHeaderKey(message.GetHeader())
 		for _, cidr := range message.GetTrustedCidrs() {
@@ -60,7 +60,7 @@ func compileClientIP(message *configv1.ClientIp) (*ClientIPSetting, error) {
 			next.trusted.Insert(p)
 		}
 	default:
-		return nil, fmt.Errorf("client address mode %d needs a capability this node lacks", message.GetMode())
+		return nil, fmt.Errorf("client address mode %d needs a capability that this node does not have", message.GetMode())
 	}
 	return next, nil
 }

@@ -77,8 +77,8 @@ type Conn struct {
 }
 
 var (
-	errNoProxyAddress = errors.New("the PROXY header names no TCP address")
-	errNoRoom         = errors.New("the client of the PROXY header has too many connections")
+	errNoProxyAddress = errors.New("the PROXY header has no TCP address")
+	errNoRoom         = errors.New("the client in the PROXY header has too many connections")
 )
 
 // Read reads the PROXY header first where the cluster's setting asks for one.

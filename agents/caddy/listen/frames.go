@@ -32,7 +32,7 @@ const (
 	protoAny   = "unencrypted_http2"
 )
 
-var errPreface = errors.New("the client does not begin as HTTP/2 does")
+var errPreface = errors.New("the client does not begin with the HTTP/2 preface")
 
 // allowance is how many frames of a kind a client may send: so many at once, so many more each second, and so many more for
 // each KiB that it gets.

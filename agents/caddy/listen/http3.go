@@ -139,7 +139,7 @@ func (s *http3State) follow(now time.Time) {
 				s.failed = map[string]time.Time{}
 			}
 			s.failed[address] = now.Add(http3Retry)
-			s.core.Log().Warn("a UDP port for HTTP/3 cannot be opened", zap.String("address", address), zap.Error(err))
+			s.core.Log().Warn("cannot open a UDP port for HTTP/3", zap.String("address", address), zap.Error(err))
 			continue
 		}
 		delete(s.failed, address)

@@ -39,12 +39,12 @@ func compileListenPorts(message *configv1.ListenPorts) (*listenPorts, error) {
 	}
 	for _, port := range slices.Concat(http, https) {
 		if port == core.HTTPPort || port == core.HTTPSPort {
-			return nil, fmt.Errorf("port %d is one of the node's usual ones", port)
+			return nil, fmt.Errorf("port %d is already one of the node's standard ports", port)
 		}
 	}
 	for _, port := range http {
 		if slices.Contains(https, port) {
-			return nil, fmt.Errorf("port %d cannot be with TLS and without", port)
+			return nil, fmt.Errorf("port %d cannot have TLS and plain HTTP at the same time", port)
 		}
 	}
 	return &listenPorts{http, https}, nil

@@ -43,7 +43,7 @@ const (
 
 var (
 	errQUICNoRoom = errors.New("the client has too many connections")
-	errQUICEnded  = errors.New("the connection was ended while its hello came")
+	errQUICEnded  = errors.New("the connection was closed before its ClientHello was complete")
 )
 
 // quicPort serves HTTP/3 on one UDP socket.

@@ -12,7 +12,7 @@ import (
 	"github.com/quic-go/quic-go/http3"
 )
 
-var errDatagrams = errors.New("a QUIC connection has no bytes of its own")
+var errDatagrams = errors.New("a QUIC connection cannot be read or written as bytes")
 
 // quicConn is a QUIC connection as the registry and the limits on connections know it: something that has an address and
 // can be ended. There is one from its client's first packet on.

@@ -78,7 +78,7 @@ func (w *Wrapper) prepare(server *http.Server) {
 	}
 	server.HTTP2 = &config
 	if !w.watchFrames(server) {
-		w.core.Log().Error("connections of HTTP/2 are closed: nothing would bound their frames", zap.Error(errNoFrames))
+		w.core.Log().Error("HTTP/2 connections are closed, because their frames cannot be limited", zap.Error(errNoFrames))
 	}
 }
 

@@ -31,7 +31,7 @@ func init() {
 		caddy.RegisterNetwork(network, func(ctx context.Context, _, host, portRange string, offset uint, config net.ListenConfig) (any, error) {
 			module, ok := ctx.(caddy.Context)
 			if !ok {
-				return nil, errors.New("the network belongs to servers of Caddy")
+				return nil, errors.New("only an HTTP server of Caddy may use this network")
 			}
 			c, err := core.FromContext(module)
 			if err != nil {
@@ -39,7 +39,7 @@ func init() {
 			}
 			number, err := strconv.ParseUint(portRange, 10, 16)
 			if err != nil || offset != 0 {
-				return nil, fmt.Errorf("%q is not one port", portRange)
+				return nil, fmt.Errorf("%q must be one port", portRange)
 			}
 			return portsOf.Of(c).listen(ctx, overTLS, host, uint16(number), config)
 		})

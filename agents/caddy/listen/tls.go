@@ -27,7 +27,7 @@ const (
 
 var (
 	errNotTLS         = errors.New("the client does not speak TLS")
-	errManyHandshakes = errors.New("too many handshakes are under way")
+	errManyHandshakes = errors.New("too many TLS handshakes are in progress")
 )
 
 // nobody decides where nothing knows certificates: every handshake fails.

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var errNoTLS = errors.New("nobody decides handshakes")
+var errNoTLS = errors.New("no module decides about TLS handshakes")
 
 // listenUDP opens the UDP port beside a socket of TCP. Another process may have it too for a moment, as with TCP: one that
 // takes over from this one.

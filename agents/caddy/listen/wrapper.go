@@ -69,7 +69,7 @@ func (w *Wrapper) Provision(ctx caddy.Context) error {
 	}
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if !ok {
-		return errors.New("the wrapper works in HTTP servers only")
+		return errors.New("the listener wrapper works only in HTTP servers")
 	}
 	if err := checkFrames(http2.ConfigureServer); err != nil {
 		return err
@@ -104,7 +104,7 @@ func (w *Wrapper) limits() (Limits, error) {
 		Requests: inflight.Limits{Total: int64(w.MaxRequestMiB) << 20, PerNetwork: int64(w.MaxRequestMiBPerNetwork) << 20},
 	}
 	if min(w.MaxRequestMiB, w.MaxRequestMiBPerNetwork, l.Connections, l.PerNetwork, l.PerAddress, l.Waiting, l.Handshakes, l.HandshakesPerNetwork) < 0 || l.HeaderTime < 0 {
-		return l, errors.New("limits must be positive")
+		return l, errors.New("the limits must be positive")
 	}
 	return l, nil
 }

@@ -41,8 +41,8 @@ const (
 )
 
 var (
-	errTooMany = errors.New("there are too many tokens at a time")
-	errToken   = errors.New("a token has no host, is none, or has no key authorization")
+	errTooMany = errors.New("there are too many ACME tokens at a time")
+	errToken   = errors.New("an ACME token is malformed, or has no host or no key authorization")
 )
 
 // Set has tokens answered, and others no more; with complete nothing else is answered any more. Nothing is changed where

@@ -69,7 +69,7 @@ func (r *record) hit(siteID string, now int64) Hit {
 	return Hit{ID: r.id, SiteID: siteID, Prefix: r.prefix(), Source: r.source, Remaining: time.Duration(r.expires - now)}
 }
 
-var errNetwork = errors.New("not a network that can be banned")
+var errNetwork = errors.New("the network cannot be banned")
 
 // parseNetwork reads a CIDR in any spelling and returns the canonical prefix: host bits clear, IPv4-mapped as IPv4.
 func parseNetwork(cidr string) (netip.Prefix, error) {

@@ -15,7 +15,7 @@ import (
 )
 
 // ErrBase says that a change starts from another position than the table's; nothing was changed.
-var ErrBase = errors.New("ban change does not start at the position held")
+var ErrBase = errors.New("the ban change does not start at the current position")
 
 // Source says who made a ban.
 type Source uint8

@@ -73,7 +73,7 @@ func TestPolicyOutOfRangeFailsAlone(t *testing.T) {
 		reason   string
 	}{
 		{"protection", "a", &configv1.SiteProtection{Cc: &configv1.CcPolicy{}}, "window_seconds"},
-		{"cc-template", "x", &configv1.CcTemplate{}, "without an id"},
+		{"cc-template", "x", &configv1.CcTemplate{}, "empty id"},
 		{"cc-template", "", thresholds(func(m *configv1.CcThresholds) { m.WindowSeconds = 61 }), "window_seconds"},
 		{"cc-template", "", thresholds(func(m *configv1.CcThresholds) { m.SiteQps = 1_000_001 }), "site_qps"},
 		{"cc-template", "", thresholds(func(m *configv1.CcThresholds) { m.OriginErrorPercent = 101 }), "origin_error_percent"},

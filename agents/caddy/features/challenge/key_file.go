@@ -28,7 +28,7 @@ func (k *keptKeys) Restore() {
 		err = Of(k.core).SetKeys(keys)
 	}
 	if err != nil {
-		k.core.Log().Warn("challenge keys are not read from disk, the agent will send them", zap.Error(err))
+		k.core.Log().Warn("cannot read the challenge keys from disk; the agent will send them", zap.Error(err))
 	}
 }
 
@@ -47,7 +47,7 @@ type keyFile struct {
 
 // ErrKeyFile says that a file holds no challenge keys that can be used. It says no more: a parser's words may quote what
 // it could not read, and that may be a secret.
-var ErrKeyFile = errors.New("the file of challenge keys cannot be read")
+var ErrKeyFile = errors.New("cannot read the file of challenge keys")
 
 // ReadKeys reads the keys that the agent keeps and the cluster they are of. Without a file there are none, which is no
 // error.

@@ -31,7 +31,7 @@ const (
 	maxKeyIDBytes                  = 32
 )
 
-var errNoCurrent = errors.New("challenge keys need a current one")
+var errNoCurrent = errors.New("there is no current challenge key")
 
 // keySet is the keys in use; it is immutable.
 type keySet struct {
@@ -48,13 +48,13 @@ func newKeySet(keys Keys, before *keySet) (*keySet, error) {
 			continue
 		}
 		if !isKeyID(key.ID) {
-			return nil, fmt.Errorf("%.40q is not the id of a challenge key", key.ID)
+			return nil, fmt.Errorf("%.40q is not a valid id of a challenge key", key.ID)
 		}
 		if n := len(key.Secret); n < minSecretBytes || n > maxSecretBytes {
 			return nil, fmt.Errorf("the secret of challenge key %q has %d bytes, not between %d and %d", key.ID, n, minSecretBytes, maxSecretBytes)
 		}
 		if set.find(key.ID) != nil {
-			return nil, fmt.Errorf("challenge key %q has two roles", key.ID)
+			return nil, fmt.Errorf("challenge key %q is there twice", key.ID)
 		}
 		s := before.find(key.ID)
 		if s == nil || subtle.ConstantTimeCompare(s.secret, key.Secret) != 1 {

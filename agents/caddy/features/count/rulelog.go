@@ -83,10 +83,10 @@ func (s *Stats) writeLines() {
 	lines, left := s.ruleLog.take()
 	s.mu.Unlock()
 	for _, line := range lines {
-		s.log.Info("log rule matched", zap.String("site", line.siteID), zap.String("rule", line.id), zap.Bool("platform", line.platform),
+		s.log.Info("a log rule matched", zap.String("site", line.siteID), zap.String("rule", line.id), zap.Bool("platform", line.platform),
 			zap.Uint64("requests", line.requests), zap.Time("minute", time.Unix(line.minute, 0).UTC()))
 	}
 	if left > 0 {
-		s.log.Info("more log rules matched than there are lines for", zap.Int("rules", left))
+		s.log.Info("more log rules matched than may be logged in a second", zap.Int("rules", left))
 	}
 }

@@ -66,8 +66,8 @@ const (
 )
 
 var (
-	errNoSegment = errors.New("it is no file of counts")
-	errDamaged   = errors.New("its checksum does not match")
+	errNoSegment = errors.New("the file does not hold counts")
+	errDamaged   = errors.New("the checksum does not match")
 	castagnoli   = crc32.MakeTable(crc32.Castagnoli)
 	order        = binary.LittleEndian
 )

@@ -269,7 +269,7 @@ func (s *spool) bound() {
 	}
 }
 
-var errFull = errors.New("the agent took none for too long, the oldest are given up")
+var errFull = errors.New("the agent fetched no counts for too long, so the oldest were deleted")
 
 // lost says what is missing once a segment is given up.
 func (s *spool) lost(w *waitingSegment) []gap {

@@ -44,7 +44,7 @@ type Stats struct {
 var (
 	component = core.NewComponent("counts", func(c *core.Core) *Stats {
 		stats := newStats(filepath.Join(c.StateDir(), "counts"), c.Now, func(doing string, err error) {
-			c.Log().Error("counts are kept in memory or missing, and the edge serves on", zap.String("while", doing), zap.Error(err))
+			c.Log().Error("cannot write counts to disk; the edge continues to serve", zap.String("while", doing), zap.Error(err))
 		})
 		stats.log = c.Log()
 		return stats

@@ -108,7 +108,7 @@ func compile(_ *core.Core, _ string, m *configv1.SiteCompression) (*settings, er
 	return s, nil
 }
 
-var errTypes = errors.New("types are more than 32, or one is no media type")
+var errTypes = errors.New("types has more than 32 entries, or one that is not a media type")
 
 func compileCoding(field string, m *configv1.CodingSettings, least, most uint32) (*codingSettings, error) {
 	var check ranges.Check

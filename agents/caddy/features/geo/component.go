@@ -81,9 +81,9 @@ func refreshAndTell[R comparable](c *core.Core, what string, s *source[R]) {
 	switch {
 	case !changed:
 	case err != nil:
-		c.Log().Warn("GeoIP database not taken", zap.String("database", what), zap.Error(err))
+		c.Log().Warn("cannot use a GeoIP database; the former one stays", zap.String("database", what), zap.Error(err))
 	default:
-		c.Log().Info("GeoIP database read", zap.String("database", what), zap.Time("built", s.database.Load().built))
+		c.Log().Info("read a GeoIP database", zap.String("database", what), zap.Time("built", s.database.Load().built))
 	}
 }
 

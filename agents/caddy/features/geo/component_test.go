@@ -49,7 +49,7 @@ func TestWithoutADatabaseNothingIsKnownOfAnyAddress(t *testing.T) {
 	}
 	status := &edgev1.GetStatusResponse{}
 	g.FillStatus(status)
-	if got := status.GetGeoip().GetCountry(); got.GetReady() || got.GetBuiltAt() != 0 || got.GetProblem() != "no database is given" {
+	if got := status.GetGeoip().GetCountry(); got.GetReady() || got.GetBuiltAt() != 0 || got.GetProblem() != "no database is configured" {
 		t.Error(got)
 	}
 }

@@ -26,7 +26,7 @@ func open[R comparable](file []byte, decode func(maxminddb.Result) (R, error)) (
 	defer func() {
 		// The reader of the format checks what it reads; should it miss something, the file is no better for it.
 		if p := recover(); p != nil {
-			d, err = nil, fmt.Errorf("it cannot be read: %v", p)
+			d, err = nil, fmt.Errorf("cannot read the database: %v", p)
 		}
 	}()
 	tree, err := maxminddb.OpenBytes(file)
@@ -44,7 +44,7 @@ func open[R comparable](file []byte, decode func(maxminddb.Result) (R, error)) (
 			return nil
 		}
 		if len(d.records) == maxRecords {
-			return fmt.Errorf("it has more than %d different records", maxRecords)
+			return fmt.Errorf("the database has more than %d different records", maxRecords)
 		}
 		record, err := decode(tree.LookupOffset(offset))
 		d.records[offset] = record
@@ -52,7 +52,7 @@ func open[R comparable](file []byte, decode func(maxminddb.Result) (R, error)) (
 		return err
 	})
 	if err == nil && !useful {
-		err = errors.New("none of its records says what is asked of it")
+		err = errors.New("no record of the database has the field that the edge needs")
 	}
 	if err != nil {
 		return nil, err
@@ -83,11 +83,11 @@ const separator = 16
 func eachRecord(file []byte, about maxminddb.Metadata, f func(offset uintptr) error) error {
 	size := uint64(about.RecordSize) / 4
 	if about.RecordSize != 24 && about.RecordSize != 28 && about.RecordSize != 32 {
-		return fmt.Errorf("its tree has records of %d bits", about.RecordSize)
+		return fmt.Errorf("the search tree has records of %d bits, which is not supported", about.RecordSize)
 	}
 	nodes := uint64(about.NodeCount)
 	if nodes == 0 || nodes > uint64(len(file))/size {
-		return errors.New("its tree is larger than the file")
+		return errors.New("the search tree is larger than the file")
 	}
 	for i := range nodes {
 		left, right := children(file[i*size:(i+1)*size], about.RecordSize)
@@ -95,7 +95,7 @@ func eachRecord(file []byte, about maxminddb.Metadata, f func(offset uintptr) er
 			switch {
 			case child <= nodes:
 			case child < nodes+separator:
-				return errors.New("its tree points between itself and the records")
+				return errors.New("the search tree points to a wrong place")
 			default:
 				if err := f(uintptr(child - nodes - separator)); err != nil {
 					return err

@@ -26,7 +26,7 @@ func decodeCountry() func(maxminddb.Result) (string, error) {
 			return "", nil
 		}
 		if len(code) != 2 || !capital(code[0]) || !capital(code[1]) {
-			return "", fmt.Errorf("it has %.20q for a country", code)
+			return "", fmt.Errorf("the database has the invalid country %.20q", code)
 		}
 		if one, ok := codes[code]; ok {
 			return one, nil

@@ -65,7 +65,7 @@ func (s *source[R]) refresh() (changed bool, err error) {
 // read reports whether there was another file to read.
 func (s *source[R]) read() (bool, error) {
 	if s.path == "" {
-		return false, errors.New("no database is given")
+		return false, errors.New("no database is configured")
 	}
 	f, err := os.Open(s.path)
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *source[R]) read() (bool, error) {
 	}
 	s.seen = mark
 	if !about.Mode().IsRegular() || about.Size() > maxFile {
-		return true, fmt.Errorf("%s is no file of at most %d MiB", s.path, maxFile>>20)
+		return true, fmt.Errorf("%s is not a regular file of at most %d MiB", s.path, maxFile>>20)
 	}
 	content := make([]byte, about.Size())
 	if _, err := io.ReadFull(f, content); err != nil {

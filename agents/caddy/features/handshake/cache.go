@@ -8,7 +8,7 @@ import (
 )
 
 // errPanicked says that parsing a certificate panicked.
-var errPanicked = errors.New("it cannot be read")
+var errPanicked = errors.New("cannot read the certificate")
 
 // cacheBytes bounds the memory of certificates that are parsed.
 const cacheBytes = 64 << 20

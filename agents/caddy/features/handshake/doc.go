@@ -1,12 +1,13 @@
-// Package handshake decides the handshakes of TLS: which site a client means, whether it is served where the client came, by
-// which certificate and under which configuration. It reads certificates from the pack that the agent keeps; none of
-// them is in memory before a handshake needs it.
+// Package handshake decides about TLS handshakes: the site that a client means, whether that site is served on the port,
+// and the certificate and TLS settings to use.
 //
-// A hello is decided without a lock and without parsing anything but the certificate that is given. Of certificates
-// nobody asks for the node holds where the agent's pack has them, at most 256 bytes each; parsed ones are bounded to 64
-// MiB. A compacted pack is looked through beside the one that serves. An entry of which a certificate is missing or
-// cannot be used fails by its name and is tried again when the pack was read (`core.Later`, `Retry`); the version
-// before goes on. A session is resumed under the policy of its site that it was made under and while the site has the
-// same certificates, within 24 hours, and never where the hello is refused. Nothing is encrypted before a name is known
-// to be served: a refusal is one alert.
+// Cost: a ClientHello is decided without a lock, and only the chosen certificate is parsed. The node keeps at most 256
+// bytes in memory for each certificate that no client asks for: its place in the pack that the agent writes. Parsed
+// certificates take at most 64 MiB. A compacted pack is indexed while the former one serves.
+//
+// Errors: an entry whose certificate is missing or unusable fails, with the name of the certificate. It is tried again
+// after the pack was read (core.Later, Retry). Its previous version serves meanwhile.
+//
+// Sessions: a session is resumed within 24 hours, and only while its site has the same TLS settings and certificates as
+// when the session began. A refused client gets one alert, and nothing is encrypted before the site is known.
 package handshake

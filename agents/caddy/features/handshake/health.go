@@ -20,7 +20,7 @@ func (t *Terminator) healthConfig() *tls.Config {
 	config.SessionTicketsDisabled = true
 	made, err := t.healthCertificate()
 	if err != nil {
-		t.core.Log().Error("the node's own certificate cannot be made", zap.Error(err))
+		t.core.Log().Error("cannot create the node's own certificate", zap.Error(err))
 		return config
 	}
 	config.Certificates = []tls.Certificate{made}

@@ -33,10 +33,10 @@ func (c *certificate) of(staple bool, now time.Time) *tls.Certificate {
 }
 
 var (
-	errNoChain     = errors.New("it has no chain")
-	errOtherLeaf   = errors.New("its chain begins with another certificate")
-	errKeyForm     = errors.New("its key cannot be read")
-	errKeyMismatch = errors.New("its key is another one's")
+	errNoChain     = errors.New("the certificate has no chain")
+	errOtherLeaf   = errors.New("the chain begins with another certificate")
+	errKeyForm     = errors.New("cannot read the private key")
+	errKeyMismatch = errors.New("the private key does not belong to the certificate")
 )
 
 // parse makes a certificate of its material. What it says of what is wrong has nothing of the key in it.
@@ -50,7 +50,7 @@ func parse(id fingerprint, material *nodev1.CertificateMaterial, staple *nodev1.
 	}
 	leaf, err := x509.ParseCertificate(chain[0])
 	if err != nil {
-		return nil, fmt.Errorf("it cannot be read: %w", err)
+		return nil, fmt.Errorf("cannot read the certificate: %w", err)
 	}
 	key, err := x509.ParsePKCS8PrivateKey(material.GetPrivateKey())
 	if err != nil {

@@ -256,7 +256,7 @@ func (p *pack) size() int {
 	return len(p.index)
 }
 
-var errNoMaterial = errors.New("there is no material of it")
+var errNoMaterial = errors.New("the pack does not have this certificate")
 
 // get reads what there is of a certificate; the staple is nil where there is none.
 func (p *pack) get(id fingerprint) (*nodev1.CertificateMaterial, *nodev1.CertificateStaple, error) {
@@ -283,11 +283,11 @@ func (p *pack) get(id fingerprint) (*nodev1.CertificateMaterial, *nodev1.Certifi
 func (p *pack) record(from place) (*edgev1.CertificateRecord, error) {
 	payload := make([]byte, from.length)
 	if _, err := p.file.ReadAt(payload, from.at); err != nil {
-		return nil, fmt.Errorf("the pack of certificates cannot be read: %w", err)
+		return nil, fmt.Errorf("cannot read the pack of certificates: %w", err)
 	}
 	record := &edgev1.CertificateRecord{}
 	if err := proto.Unmarshal(payload, record); err != nil {
-		return nil, fmt.Errorf("the record of it cannot be decoded: %w", err)
+		return nil, fmt.Errorf("cannot decode its record in the pack: %w", err)
 	}
 	return record, nil
 }

@@ -82,15 +82,15 @@ type clientCertificates struct {
 }
 
 var (
-	errCertificates = errors.New("it has no certificate, or more than 4")
-	errVersion      = errors.New("its minimum version is neither TLS 1.2 nor 1.3")
-	errProfile      = errors.New("its cipher profile is unknown")
-	errRedirect     = errors.New("its redirect has a status or a port that there is not")
-	errHSTS         = errors.New("hsts_max_age is more than 63072000")
-	errClientMode   = errors.New("its mode of client certificates is unknown")
-	errAuthorities  = errors.New("its client certificates have no authority, more than 10, or one that cannot be read")
-	errDepth        = errors.New("the depth of its client certificates is not between 1 and 5")
-	errClientHTTP3  = errors.New("client certificates and HTTP/3 do not go together")
+	errCertificates = errors.New("the site must have 1 to 4 certificates")
+	errVersion      = errors.New("the minimum TLS version must be 1.2 or 1.3")
+	errProfile      = errors.New("the cipher profile is unknown")
+	errRedirect     = errors.New("the status or the port of the HTTPS redirect is not valid")
+	errHSTS         = errors.New("hsts_max_age must be at most 63072000")
+	errClientMode   = errors.New("the mode of client certificates is unknown")
+	errAuthorities  = errors.New("client certificates need 1 to 10 readable authorities")
+	errDepth        = errors.New("the depth of client certificates must be between 1 and 5")
+	errClientHTTP3  = errors.New("client certificates cannot be used with HTTP/3")
 )
 
 func compileSite(c *core.Core, siteID string, m *configv1.SiteHttps) (*site, error) {
@@ -126,7 +126,7 @@ func referencesOf(m *configv1.SiteHttps) ([]reference, error) {
 	list := make([]reference, len(refs))
 	for i, ref := range refs {
 		if len(ref.GetFingerprint()) != len(list[i].id) {
-			return nil, fmt.Errorf("the fingerprint of certificate %q is not one", ref.GetName())
+			return nil, fmt.Errorf("the fingerprint of certificate %q is not valid", ref.GetName())
 		}
 		list[i] = reference{fingerprint(ref.GetFingerprint()), ref.GetName()}
 	}

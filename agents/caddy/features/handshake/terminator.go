@@ -65,7 +65,7 @@ func (t *Terminator) readPack() {
 		t.tried.drop(id)
 	}
 	if err := t.pack.read(drop); err != nil {
-		t.core.Log().Warn("the pack of certificates is not read", zap.Error(err))
+		t.core.Log().Warn("cannot read the pack of certificates; the former one stays", zap.Error(err))
 	}
 }
 
@@ -191,8 +191,8 @@ var (
 	refusedPort     = &refusal{port, "the site is not served on the port"}
 	refusedProtocol = &refusal{protocol, "the site is not served over HTTP/3"}
 
-	errNoConn  = errors.New("the connection is not one of the edge's listeners")
-	errTooDeep = errors.New("too many certificates lie between the client's and its authority")
+	errNoConn  = errors.New("the connection does not belong to a listener of the edge")
+	errTooDeep = errors.New("the chain of the client certificate is too long")
 )
 
 // unrecognizedName is the alert of a fatal error by that name, as a record of its own.

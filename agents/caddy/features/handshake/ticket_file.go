@@ -26,7 +26,7 @@ type ticketFile struct {
 }
 
 // errTicketFile says that a file holds no keys that can be used, and no more: a parser's words may quote a secret.
-var errTicketFile = errors.New("the file of session ticket keys cannot be read")
+var errTicketFile = errors.New("cannot read the file of session ticket keys")
 
 // restoreTickets gives a new process the keys that the agent keeps: it sends them again, but need not be there. Those of
 // another cluster are not used.
@@ -36,7 +36,7 @@ func (t *Terminator) restoreTickets() {
 		err = t.tickets.set(keys)
 	}
 	if err != nil {
-		t.core.Log().Warn("session ticket keys are not read from disk, the agent will send them", zap.Error(err))
+		t.core.Log().Warn("cannot read the session ticket keys from disk; the agent will send them", zap.Error(err))
 	}
 }
 

@@ -66,7 +66,7 @@ func (k *tickets) version() uint64 {
 	return k.held
 }
 
-var errTicketKey = errors.New("a key of session tickets has not 32 bytes")
+var errTicketKey = errors.New("a session ticket key must have 32 bytes")
 
 // set puts the keys of the cluster to use. Version 0 takes them away.
 func (k *tickets) set(keys *nodev1.SessionTicketKeys) error {

@@ -69,13 +69,13 @@ func compileIPList(_ *core.Core, id string, body []byte) (core.Change, error) {
 	}
 	var message configv1.IpList
 	if err := proto.Unmarshal(body, &message); err != nil {
-		return nil, fmt.Errorf("body is not an IP list: %w", err)
+		return nil, fmt.Errorf("the body is no valid IP list: %w", err)
 	}
 	kind := message.GetListKind()
 	switch kind {
 	case configv1.IpListKind_IP_LIST_KIND_COLLECTION, configv1.IpListKind_IP_LIST_KIND_ALLOW, configv1.IpListKind_IP_LIST_KIND_BLOCK:
 	default:
-		return nil, fmt.Errorf("IP list kind %d needs a capability this node lacks", kind)
+		return nil, fmt.Errorf("IP list kind %d needs a capability that this node does not have", kind)
 	}
 	count := int(message.GetEntryCount())
 	return func(e *core.Edit) {
@@ -92,7 +92,7 @@ func removeIPList(e *core.Edit, id string) {
 func compileIPListChunk(_ *core.Core, id string, body []byte) (core.Change, error) {
 	var message configv1.IpListChunk
 	if err := proto.Unmarshal(body, &message); err != nil {
-		return nil, fmt.Errorf("body is not a chunk of an IP list: %w", err)
+		return nil, fmt.Errorf("the body is no valid chunk of an IP list: %w", err)
 	}
 	listID, _, ok := strings.Cut(id, "/")
 	if !ok || listID == "" || listID != message.GetListId() {

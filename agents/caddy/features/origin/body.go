@@ -132,7 +132,7 @@ func (c *conn) chunkSize(waste *int, sink exchange.Sink) (int64, error) {
 	}
 	digits = bytes.TrimRight(digits, " \t")
 	if len(digits) == 0 || len(digits) > 15 {
-		return 0, fmt.Errorf("%w: chunk size %.40q", errMalformed, line)
+		return 0, fmt.Errorf("%w: invalid chunk size %.40q", errMalformed, line)
 	}
 	size := int64(0)
 	for _, d := range digits {
@@ -144,14 +144,14 @@ func (c *conn) chunkSize(waste *int, sink exchange.Sink) (int64, error) {
 		case 'A' <= d && d <= 'F':
 			d -= 'A' - 10
 		default:
-			return 0, fmt.Errorf("%w: chunk size %.40q", errMalformed, line)
+			return 0, fmt.Errorf("%w: invalid chunk size %.40q", errMalformed, line)
 		}
 		size = size<<4 | int64(d)
 	}
 	// A digit and CR LF before each chunk are normal even for one-byte chunks.
 	*waste = max(0, *waste-16-int(min(2*size, maxChunkWaste)))
 	if *waste > maxChunkWaste {
-		return 0, fmt.Errorf("%w: chunk extensions", errMalformed)
+		return 0, fmt.Errorf("%w: chunk extensions are too long", errMalformed)
 	}
 	return size, nil
 }
@@ -166,7 +166,7 @@ func (c *conn) chunkEnd() error {
 		}
 	}
 	if c.buf[c.r] != '\r' || c.buf[c.r+1] != '\n' {
-		return fmt.Errorf("%w: end of chunk", errMalformed)
+		return fmt.Errorf("%w: a chunk has no line end", errMalformed)
 	}
 	c.r += 2
 	return nil
@@ -178,13 +178,13 @@ func (c *conn) line(sink exchange.Sink) ([]byte, error) {
 		data := c.buf[c.r:c.w]
 		if n := bytes.IndexByte(data, '\n'); n >= 0 {
 			if n == 0 || data[n-1] != '\r' {
-				return nil, fmt.Errorf("%w: chunk line", errMalformed)
+				return nil, fmt.Errorf("%w: a chunk line is malformed", errMalformed)
 			}
 			c.r += n + 1
 			return data[:n-1], nil
 		}
 		if len(data) > maxChunkLine {
-			return nil, fmt.Errorf("%w: chunk line", errMalformed)
+			return nil, fmt.Errorf("%w: a chunk line is malformed", errMalformed)
 		}
 		if len(data) == len(c.buf) {
 			c.grow(largeBuffer)

@@ -57,7 +57,7 @@ func isTimeout(err error) bool {
 }
 
 var (
-	errMalformed = errors.New("malformed answer of the origin")
-	errTooLarge  = errors.New("header of the answer is too large")
-	errAborted   = errors.New("client went away")
+	errMalformed = errors.New("the origin sent a malformed response")
+	errTooLarge  = errors.New("the headers of the origin's response are too large")
+	errAborted   = errors.New("the client disconnected")
 )

@@ -28,7 +28,7 @@ type instead struct {
 	name, hostName unique.Handle[string]
 }
 
-var errHostHeader = errors.New("a rule's host header is not valid")
+var errHostHeader = errors.New("the host header of a rule is not valid")
 
 // read takes what the rules of a request say. It fails where that cannot be a host.
 func (i *instead) read(out *exchange.Outbound) error {

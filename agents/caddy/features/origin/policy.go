@@ -37,7 +37,7 @@ func CompilePolicy(p *configv1.OriginPolicy) (*AddressPolicy, error) {
 		}
 		if prefix.Addr().Is4In6() {
 			if prefix.Bits() < 96 {
-				return nil, fmt.Errorf("allowed network %q of the origin policy is wider than the IPv4-mapped range", cidr)
+				return nil, fmt.Errorf("allowed network %q of the origin policy is larger than the IPv4-mapped range", cidr)
 			}
 			prefix = netip.PrefixFrom(prefix.Addr().Unmap(), prefix.Bits()-96)
 		}

@@ -100,7 +100,7 @@ const (
 // Compile turns the origins of a site into a Pool. It fails when a field has a value the node cannot work with.
 func Compile(siteID string, origins []*configv1.Origin, pool *configv1.OriginPool, state *State) (*Pool, error) {
 	if len(origins) > maxOrigins {
-		return nil, fmt.Errorf("%d origins are more than %d", len(origins), maxOrigins)
+		return nil, fmt.Errorf("the site has %d origins; the maximum is %d", len(origins), maxOrigins)
 	}
 	// Most sites have one origin; it lies beside its pool, where a request reads both.
 	room := new(struct {
@@ -163,16 +163,16 @@ func milliseconds(n uint32, unset time.Duration) time.Duration {
 func compileOrigin(siteID string, o *configv1.Origin, verify bool) (origin, error) {
 	host := strings.ToLower(o.GetAddress())
 	if o.GetPort() < 1 || o.GetPort() > 65535 {
-		return origin{}, fmt.Errorf("port %d is not between 1 and 65535", o.GetPort())
+		return origin{}, fmt.Errorf("port %d must be between 1 and 65535", o.GetPort())
 	}
 	if _, err := netip.ParseAddr(host); err != nil && (host == "" || len(host) > 253 || strings.ContainsFunc(host, isNotHostByte)) {
-		return origin{}, errors.New("address is neither a host name nor an IP address")
+		return origin{}, errors.New("the address is neither a host name nor an IP address")
 	}
 	if h := o.GetHostHeader(); !httpguts.ValidHostHeader(h) || strings.ContainsAny(h, "/\\") {
-		return origin{}, errors.New("host header is not valid")
+		return origin{}, errors.New("the host header is not valid")
 	}
 	if strings.ContainsFunc(o.GetSni(), isNotHostByte) {
-		return origin{}, errors.New("server name is not a host name")
+		return origin{}, errors.New("the server name is not a host name")
 	}
 	mode, name := plain, ""
 	if o.GetHttps() {

@@ -72,7 +72,7 @@ func (c *conn) readResponse(method string, upgrade bool, interim interimTaker) (
 		*a = response{fields: a.fields[:0], connection: a.connection[:0], upgrade: a.upgrade[:0], trailer: a.trailer[:0]}
 	}
 	a.release()
-	return nil, fmt.Errorf("%w: interim answers", errMalformed)
+	return nil, fmt.Errorf("%w: too many 1xx responses", errMalformed)
 }
 
 // interimTaker takes informational responses.
@@ -168,16 +168,16 @@ func (a *response) parse(text, method string) error {
 func (a *response) parseStatusLine(line string) (minor int, err error) {
 	rest, ok := strings.CutPrefix(line, "HTTP/1.")
 	if !ok || len(rest) < 5 || rest[0] != '0' && rest[0] != '1' || rest[1] != ' ' || len(rest) > 5 && rest[5] != ' ' {
-		return 0, fmt.Errorf("%w: status line %.80q", errMalformed, line)
+		return 0, fmt.Errorf("%w: invalid status line %.80q", errMalformed, line)
 	}
 	for _, digit := range []byte(rest[2:5]) {
 		if digit < '0' || digit > '9' {
-			return 0, fmt.Errorf("%w: status line %.80q", errMalformed, line)
+			return 0, fmt.Errorf("%w: invalid status line %.80q", errMalformed, line)
 		}
 		a.status = a.status*10 + int(digit-'0')
 	}
 	if a.status < 100 {
-		return 0, fmt.Errorf("%w: status line %.80q", errMalformed, line)
+		return 0, fmt.Errorf("%w: invalid status line %.80q", errMalformed, line)
 	}
 	return int(rest[0] - '0'), nil
 }
@@ -187,17 +187,17 @@ func (a *response) frame(minor int, method string, lengths, encodings []string) 
 	length := int64(-1)
 	for i, l := range lengths {
 		if i > 0 && l != lengths[0] {
-			return fmt.Errorf("%w: differing lengths", errMalformed)
+			return fmt.Errorf("%w: two Content-Length headers differ", errMalformed)
 		}
 		n, err := strconv.ParseUint(l, 10, 63)
 		if err != nil || l[0] == '+' {
-			return fmt.Errorf("%w: length %.40q", errMalformed, l)
+			return fmt.Errorf("%w: invalid Content-Length %.40q", errMalformed, l)
 		}
 		length = int64(n)
 	}
 	if len(encodings) > 0 {
 		if minor == 0 || len(encodings) > 1 || !strings.EqualFold(encodings[0], "chunked") {
-			return fmt.Errorf("%w: transfer coding %.40q", errMalformed, encodings)
+			return fmt.Errorf("%w: invalid transfer coding %.40q", errMalformed, encodings)
 		}
 		a.chunked = true
 		if length >= 0 {
@@ -236,23 +236,23 @@ func cutLine(text string) (line, rest string) {
 func parseField(line string) (name, value string, err error) {
 	colon := strings.IndexByte(line, ':')
 	if colon <= 0 {
-		return "", "", fmt.Errorf("%w: field %.80q", errMalformed, line)
+		return "", "", fmt.Errorf("%w: invalid header %.80q", errMalformed, line)
 	}
 	// RFC 9112 §5.1: a proxy removes blanks before the colon of a response. A line that begins with one stays refused: it
 	// continues the line before.
 	name = strings.TrimRight(line[:colon], " \t")
 	if name == "" {
-		return "", "", fmt.Errorf("%w: field %.80q", errMalformed, line)
+		return "", "", fmt.Errorf("%w: invalid header %.80q", errMalformed, line)
 	}
 	for i := range len(name) {
 		if !tokenByte[name[i]] {
-			return "", "", fmt.Errorf("%w: field %.80q", errMalformed, line)
+			return "", "", fmt.Errorf("%w: invalid header %.80q", errMalformed, line)
 		}
 	}
 	value = strings.Trim(line[colon+1:], " \t")
 	for i := range len(value) {
 		if c := value[i]; c < ' ' && c != '\t' || c == 0x7f {
-			return "", "", fmt.Errorf("%w: field %.80q", errMalformed, line)
+			return "", "", fmt.Errorf("%w: invalid header %.80q", errMalformed, line)
 		}
 	}
 	return canonicalName(name), value, nil

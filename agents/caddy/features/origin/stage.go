@@ -15,7 +15,7 @@ func Limits(c *core.Core) exchange.Stage {
 	return func(x *exchange.Exchange) *exchange.Answer {
 		pool := PoolOf(x.Plan)
 		if pool == nil {
-			c.Log().Error("site cannot be served", zap.String("site", x.Plan.SiteID))
+			c.Log().Error("the site cannot be served", zap.String("site", x.Plan.SiteID))
 			return pages.Respond(x, http.StatusInternalServerError, pages.InternalError)
 		}
 		return pool.Refuse(x)

@@ -178,7 +178,7 @@ type standardHead struct {
 	silence *time.Timer
 }
 
-var errSilence = fail(failTimeout, errors.New("the origin was silent for too long"))
+var errSilence = fail(failTimeout, errors.New("the origin sent nothing for too long"))
 
 // ask sends the request to an origin. Errors are those of attempt.
 func (s *Standard) ask(t *fetch, o *origin) (head, error) {

@@ -64,7 +64,7 @@ func (u *upload) end(c *conn, err error) {
 	_ = c.arm(time.Now().Add(c.readTimeout))
 }
 
-var errUploadPanicked = errors.New("uploading panicked")
+var errUploadPanicked = errors.New("a fault in svc-caddy stopped the upload (a panic; the log has its stack)")
 
 func (u *upload) copy(c *conn) error {
 	b := u.body

@@ -58,8 +58,8 @@ var (
 	// The entries by their ids.
 	chunks = core.NewWriterState(func() *map[string]chunk { return &map[string]chunk{} })
 
-	errSource = errors.New("its source is no canonical path, and no host with one")
-	errTarget = errors.New("its target leads nowhere")
+	errSource = errors.New("the source must be a canonical path, or a host with one")
+	errTarget = errors.New("the target must be a path or an http(s) URL")
 )
 
 func init() {
@@ -73,23 +73,23 @@ func init() {
 func compileBulk(_ *core.Core, id string, body []byte) (core.Change, error) {
 	var message configv1.BulkRedirects
 	if err := proto.Unmarshal(body, &message); err != nil {
-		return nil, fmt.Errorf("body is not one of redirects: %w", err)
+		return nil, fmt.Errorf("the body holds no valid redirects: %w", err)
 	}
 	site, number, _ := strings.Cut(id, "/")
 	if n, err := strconv.Atoi(number); err != nil || n < 0 || n >= maxRedirectIDs || strconv.Itoa(n) != number || site == "" || site != message.GetSiteId() {
 		return nil, fmt.Errorf("redirects %q do not belong to site %q", id, message.GetSiteId())
 	}
 	if len(message.GetRedirects()) > maxRedirects {
-		return nil, fmt.Errorf("%d redirects, allowed are %d", len(message.GetRedirects()), maxRedirects)
+		return nil, fmt.Errorf("the entry has %d redirects; the maximum is %d", len(message.GetRedirects()), maxRedirects)
 	}
 	next := make(chunk, len(message.GetRedirects()))
 	for _, m := range message.GetRedirects() {
 		err := checkRedirect(m)
 		if err == nil && next[m.GetSource()] != nil {
-			err = errors.New("it is there twice")
+			err = errors.New("the source is there twice")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("redirect of %.200q: %w", m.GetSource(), err)
+			return nil, fmt.Errorf("redirect from %.200q: %w", m.GetSource(), err)
 		}
 		next[m.GetSource()] = &bulkRedirect{m.GetTarget(), int(m.GetStatus()), m.GetPreserveQuery()}
 	}

@@ -18,11 +18,11 @@ type compiler struct {
 }
 
 var (
-	errResponse = errors.New("it reads a response, which there is none of in its phase")
-	errUnknown  = errors.New("its action needs a capability this node lacks")
-	errNothing  = errors.New("its action does nothing")
-	errValue    = errors.New("its action has a value that cannot be put there")
-	errNoValue  = errors.New("its action lacks a value")
+	errResponse = errors.New("the rule reads a response, which its phase does not have")
+	errUnknown  = errors.New("the action needs a capability that this node does not have")
+	errNothing  = errors.New("the action does nothing")
+	errValue    = errors.New("the action has a value that is not allowed there")
+	errNoValue  = errors.New("the action has no value")
 )
 
 func (c *compiler) condition(encoded []byte) (*expr.Condition, error) {
@@ -75,7 +75,7 @@ func (c *compiler) action(m *configv1.Rule) (action, error) {
 func (c *compiler) in(allowed ...phase) func(action, error) (action, error) {
 	return func(do action, err error) (action, error) {
 		if err == nil && !slices.Contains(allowed, c.phase) {
-			err = fmt.Errorf("its action cannot stand in the phase %s", phaseNames[c.phase])
+			err = fmt.Errorf("the action is not allowed in the phase %s", phaseNames[c.phase])
 		}
 		return do, err
 	}
@@ -85,7 +85,7 @@ func oneOf(field string, v uint32, allowed ...uint32) error {
 	if slices.Contains(allowed, v) {
 		return nil
 	}
-	return fmt.Errorf("%s is %d, not one of %d", field, v, allowed)
+	return fmt.Errorf("%s is %d; it must be one of %d", field, v, allowed)
 }
 
 // 4,096 characters.

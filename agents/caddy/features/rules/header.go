@@ -21,9 +21,9 @@ const (
 )
 
 var (
-	errHeader    = errors.New("its header is no name of one in lower case")
-	errProtected = errors.New("its header cannot be changed by rules")
-	errAppend    = errors.New("it appends where nothing can be appended")
+	errHeader    = errors.New("the header name must be a valid name in lower case")
+	errProtected = errors.New("a rule cannot change this header")
+	errAppend    = errors.New("a value cannot be appended to this header")
 )
 
 func isHeaderName(name string) bool {

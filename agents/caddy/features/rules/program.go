@@ -70,7 +70,7 @@ const (
 	stop
 )
 
-var errNoRules = errors.New("an entry without rules is none")
+var errNoRules = errors.New("the entry has no rules")
 
 const maxRuleID = 64
 
@@ -80,14 +80,14 @@ func compileRules(messages []*configv1.Rule, platform bool, most int) (*program,
 	case len(messages) == 0:
 		return nil, errNoRules
 	case len(messages) > most:
-		return nil, fmt.Errorf("%d rules, allowed are %d", len(messages), most)
+		return nil, fmt.Errorf("the entry has %d rules; the maximum is %d", len(messages), most)
 	}
 	p := new(program)
 	seen := make(map[string]bool, len(messages))
 	for _, message := range messages {
 		id := message.GetId()
 		if id == "" || len(id) > maxRuleID || seen[id] {
-			return nil, fmt.Errorf("rule %.64q: its id is empty, too long, or another rule's", id)
+			return nil, fmt.Errorf("rule %.64q: the id is empty, too long, or used by another rule", id)
 		}
 		seen[id] = true
 		r, err := compileRule(message, platform)
@@ -102,7 +102,7 @@ func compileRules(messages []*configv1.Rule, platform bool, most int) (*program,
 func compileRule(message *configv1.Rule, platform bool) (*rule, error) {
 	at := message.GetPhase()
 	if at <= 0 || at >= phases {
-		return nil, fmt.Errorf("phase %d needs a capability this node lacks", at)
+		return nil, fmt.Errorf("phase %d needs a capability that this node does not have", at)
 	}
 	c := compiler{platform: platform, phase: at, id: message.GetId()}
 	when, err := c.condition(message.GetCondition())

@@ -16,8 +16,8 @@ import (
 const maxBodyLimit = 10 << 30
 
 var (
-	errBodyLimit = errors.New("request_body_limit is more than 10737418240")
-	errCacheOnly = errors.New("it sets what cannot be set in the phase cache")
+	errBodyLimit = errors.New("request_body_limit must be at most 10737418240")
+	errCacheOnly = errors.New("the action sets a field that the phase cache cannot set")
 )
 
 // config overrides settings. Of several rules the later one wins, setting by setting.
@@ -83,8 +83,8 @@ func (c *compiler) config(m *configv1.ConfigAction) (action, error) {
 }
 
 var (
-	errHost = errors.New("host_header or sni is not the name of a host")
-	errPort = errors.New("port is more than 65535")
+	errHost = errors.New("host_header or sni is not a valid host name")
+	errPort = errors.New("port must be at most 65535")
 )
 
 const maxGroup = 64

@@ -20,8 +20,8 @@ const (
 )
 
 var (
-	errQuery      = errors.New("its query has a parameter with an invalid name or value, out of order, or twice")
-	errParameters = fmt.Errorf("its query sets or removes more than %d parameters", maxParameters)
+	errQuery      = errors.New("the query has a parameter that is invalid, out of order, or there twice")
+	errParameters = fmt.Errorf("the query sets or removes more than %d parameters", maxParameters)
 )
 
 // queryEdit changes the query of a target.

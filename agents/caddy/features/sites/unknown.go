@@ -49,7 +49,7 @@ func compileUnknownHosts(message *configv1.UnknownHosts) (*UnknownHosts, error) 
 		case configv1.UnknownHostAction_UNKNOWN_HOST_ACTION_PAGE, configv1.UnknownHostAction_UNKNOWN_HOST_ACTION_CLOSE,
 			configv1.UnknownHostAction_UNKNOWN_HOST_ACTION_SITE:
 		default:
-			return nil, fmt.Errorf("unknown-host action %d needs a capability this node lacks", *action)
+			return nil, fmt.Errorf("unknown-host action %d needs a capability that this node does not have", *action)
 		}
 	}
 	return next, nil

@@ -67,10 +67,10 @@ func (e *engine) need() (*ruleSet, error) {
 	begun := time.Now()
 	r, err := e.build(time.Duration(patternTime.Of(e.core)) * time.Millisecond)
 	if err != nil {
-		e.core.Log().Error("the rule set of the WAF cannot be built", zap.Error(err))
+		e.core.Log().Error("cannot build the rule set of the WAF", zap.Error(err))
 		return nil, err
 	}
-	e.core.Log().Info("the rule set of the WAF is built",
+	e.core.Log().Info("built the rule set of the WAF",
 		zap.String("version", rulesVersion), zap.String("checksum", rulesChecksum), zap.Duration("took", time.Since(begun)))
 	e.rules.Store(r)
 	return r, nil

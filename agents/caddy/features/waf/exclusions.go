@@ -45,11 +45,11 @@ var partVariables = map[configv1.WafPart][]variables.RuleVariable{
 }
 
 var (
-	errExclusions     = fmt.Errorf("exclusions are more than %d", maxExclusions)
-	errTargets        = fmt.Errorf("exclusions concern more than %d parts of rules", maxExclusionTargets)
+	errExclusions     = fmt.Errorf("there are more than %d exclusions", maxExclusions)
+	errTargets        = fmt.Errorf("the exclusions affect more than %d parts of rules", maxExclusionTargets)
 	errExclusionRules = errors.New("an exclusion names neither a rule nor a tag")
-	errExclusionPath  = errors.New("the path of an exclusion does not begin with / or is too long")
-	errExclusionName  = errors.New("an exclusion needs a name for its part, of at most 256 bytes, and none where it is of all parts")
+	errExclusionPath  = errors.New("the path of an exclusion must begin with / and have at most 1,024 bytes")
+	errExclusionName  = errors.New("the name of an exclusion is missing, longer than 256 bytes, or not allowed with its part")
 )
 
 // compileExclusions leaves out those by tags that no rule has here, and returns these tags: another rule set has them, and
@@ -94,7 +94,7 @@ func compileExclusion(rules *ruleSet, m *configv1.WafExclusion) (e exclusion, er
 	}
 	parts, known := partVariables[m.GetPart()]
 	if !known {
-		return e, fmt.Errorf("part %d of an exclusion needs a capability this node lacks", m.GetPart())
+		return e, fmt.Errorf("part %d of an exclusion needs a capability that this node does not have", m.GetPart())
 	}
 	e.part, e.parts = m.GetPart(), parts
 	if (m.GetName() == "") != (parts == nil) || len(m.GetName()) > maxExclusionBytes {

@@ -24,7 +24,7 @@ type verdict struct {
 }
 
 // errTime says that the patterns of an inspection took longer than they may.
-var errTime = errors.New("inspecting a request takes too long")
+var errTime = errors.New("the inspection of a request takes too long")
 
 // fill gives a transaction the settings of the site.
 func (s *settings) fill(vars plugintypes.TransactionVariables) {

@@ -113,10 +113,10 @@ func ruleFiles() (names []string, checksum string, err error) {
 func buildRuleSet(patternTime time.Duration) (*ruleSet, error) {
 	names, checksum, err := ruleFiles()
 	if err != nil {
-		return nil, fmt.Errorf("reading the rule set: %w", err)
+		return nil, fmt.Errorf("cannot read the rule set: %w", err)
 	}
 	if checksum != rulesChecksum {
-		return nil, fmt.Errorf("the rule set is not %s but has the checksum %s", rulesVersion, checksum)
+		return nil, fmt.Errorf("the rule set is not version %s; its checksum is %s", rulesVersion, checksum)
 	}
 	r := &ruleSet{tagged: map[string][]int{}, patternTime: patternTime}
 	config := coraza.NewWAFConfig().WithRootFS(leanRules{coreruleset.FS}).WithDirectives(setup)
@@ -128,7 +128,7 @@ func buildRuleSet(patternTime time.Duration) (*ruleSet, error) {
 	}
 	config = experimental.WAFConfigWithRuleObserver(config.WithDirectives(leftOut).WithDirectives(fillers), r.note)
 	if r.waf, err = coraza.NewWAF(config); err != nil {
-		return nil, fmt.Errorf("building the rule set: %w", err)
+		return nil, fmt.Errorf("cannot build the rule set: %w", err)
 	}
 	for tag, ids := range r.tagged {
 		slices.Sort(ids)

@@ -78,7 +78,7 @@ func compile(c *core.Core, site string, m *configv1.SiteWaf) (*settings, error) 
 		return nil, nil
 	case configv1.WafMode_WAF_MODE_DETECT, configv1.WafMode_WAF_MODE_BLOCK:
 	default:
-		return nil, fmt.Errorf("mode %d needs a capability this node lacks", m.GetMode())
+		return nil, fmt.Errorf("mode %d needs a capability that this node does not have", m.GetMode())
 	}
 	var check ranges.Check
 	paranoia := check.Number("paranoia_level", m.GetParanoiaLevel(), 1, maxParanoia)
@@ -112,7 +112,7 @@ func compile(c *core.Core, site string, m *configv1.SiteWaf) (*settings, error) 
 	}
 	if len(unknown) > 0 {
 		e.counters.unknownTags.Add(uint64(len(unknown)))
-		c.Log().Warn("exclusions of the WAF are left out: no rule has their tags", zap.String("site", site), zap.Strings("tags", unknown))
+		c.Log().Warn("ignored WAF exclusions whose tags no rule has", zap.String("site", site), zap.Strings("tags", unknown))
 	}
 	return s, nil
 }
@@ -139,12 +139,12 @@ func (s *settings) takeLists(m *configv1.SiteWaf) error {
 			list = c.preset
 		}
 		if len(list) > c.most {
-			return fmt.Errorf("%s are %d, more than %d", c.field, len(list), c.most)
+			return fmt.Errorf("%s has %d entries; the maximum is %d", c.field, len(list), c.most)
 		}
 		framed := make([]string, len(list))
 		for i, v := range list {
 			if !c.valid(v) {
-				return fmt.Errorf("%s has %q", c.field, v)
+				return fmt.Errorf("%s has the invalid entry %q", c.field, v)
 			}
 			framed[i] = c.first + v + c.last
 		}
@@ -163,7 +163,7 @@ func isMediaType(v string) bool {
 // ownFamilies start and end an inspection, or belong to answers: without them the others are nothing.
 var ownFamilies = map[uint32]bool{901: true, 949: true, 959: true, 980: true}
 
-var errExcluded = errors.New("excluded_rules are more than 200, or excluded_families more than 20")
+var errExcluded = errors.New("excluded_rules has more than 200 entries, or excluded_families more than 20")
 
 func (s *settings) takeExcluded(m *configv1.SiteWaf) error {
 	if len(m.GetExcludedRules()) > maxExcludedRules || len(m.GetExcludedFamilies()) > maxExcludedFamilies {

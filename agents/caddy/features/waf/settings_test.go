@@ -38,7 +38,7 @@ func TestSettingsOutOfRange(t *testing.T) {
 		"type":         {func(m *configv1.SiteWaf) { m.ContentTypes = []string{"text"} }, "content_types"},
 		"divided type": {func(m *configv1.SiteWaf) { m.ContentTypes = []string{"text/a| |text/b"} }, "content_types"},
 		"charset":      {func(m *configv1.SiteWaf) { m.Charsets = []string{"a b"} }, "charsets"},
-		"charsets":     {func(m *configv1.SiteWaf) { m.Charsets = make([]string, 33) }, "more than 32"},
+		"charsets":     {func(m *configv1.SiteWaf) { m.Charsets = make([]string, 33) }, "maximum is 32"},
 		"no rule":      {exclusion(func(e *configv1.WafExclusion) { e.Rules = nil }), "neither"},
 		"path":         {exclusion(func(e *configv1.WafExclusion) { e.Path = "a" }), "path"},
 		"no part":      {exclusion(func(e *configv1.WafExclusion) { e.Part = 0 }), "capability"},

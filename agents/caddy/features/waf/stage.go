@@ -89,8 +89,8 @@ func (e *engine) failBody(x *exchange.Exchange, s *settings, err error) *exchang
 }
 
 var (
-	errBusy  = errors.New("too many requests are inspected at once")
-	errPanic = errors.New("inspecting a request failed")
+	errBusy  = errors.New("the WAF inspects too many requests at a time")
+	errPanic = errors.New("a fault in the WAF stopped the inspection of a request")
 )
 
 // run inspects a request when it is its turn. A panic is the request's own.
@@ -110,7 +110,7 @@ func (e *engine) run(x *exchange.Exchange, s *settings, body look) (v verdict, e
 	}()
 	defer func() {
 		if p := recover(); p != nil {
-			e.core.Log().Error("panic contained", zap.String("stage", "waf"), zap.String("site", x.Plan.SiteID), zap.Any("panic", p),
+			e.core.Log().Error("a panic was contained", zap.String("stage", "waf"), zap.String("site", x.Plan.SiteID), zap.Any("panic", p),
 				zap.ByteString("stack", debug.Stack()))
 			err = errPanic
 		}

@@ -19,7 +19,7 @@ func ParseNetwork(s string) (netip.Prefix, error) {
 	}
 	if p.Addr().Is4In6() {
 		if p.Bits() < 96 {
-			return netip.Prefix{}, fmt.Errorf("%q is wider than the IPv4-mapped range", s)
+			return netip.Prefix{}, fmt.Errorf("%q is larger than the IPv4-mapped range", s)
 		}
 		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 	}

@@ -50,7 +50,7 @@ func read(text string) (*Folders, error) {
 	for _, list := range [][]string{folders.Read, folders.Write} {
 		for _, path := range list {
 			if !filepath.IsAbs(path) {
-				return nil, errors.New("folders must be absolute")
+				return nil, errors.New("the folders must have absolute paths")
 			}
 		}
 	}

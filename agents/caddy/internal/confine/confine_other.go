@@ -8,5 +8,5 @@ func apply(folders *Folders) error {
 	if folders == nil {
 		return nil
 	}
-	return errors.New("only Linux can do that")
+	return errors.New("this works only on Linux")
 }

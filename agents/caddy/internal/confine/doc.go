@@ -1,6 +1,6 @@
-// Package confine takes from the process what serving does not need: capabilities, new privileges, and files. It holds
-// for every thread, those that the runtime starts later included, and cannot be taken back.
+// Package confine removes from the process what serving does not need: capabilities, new privileges and access to files.
 //
-// First thing in `main`, in all threads. What a kernel cannot do is reported (`confinement_problem`), never fatal; a
-// mistake in `SVC_CONFINE` is. Works without C code only: a build for the race detector is not confined.
+// main calls it first. It covers all threads, also those that start later, and cannot be undone. If the kernel does not
+// support a part, the status reports it (confinement_problem) and the process continues. An error in SVC_CONFINE ends the
+// process. A build with C code, such as one for the race detector, is not confined.
 package confine

@@ -41,7 +41,7 @@ type rule struct {
 func limitFiles(folders Folders) error {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
-		return fmt.Errorf("this kernel offers no Landlock (%w)", errno)
+		return fmt.Errorf("this kernel does not support Landlock (%w)", errno)
 	}
 	var handled uint64
 	for _, rights := range known[:min(int(version)+1, len(known))] {
@@ -51,7 +51,7 @@ func limitFiles(folders Folders) error {
 	// Kernels of the first version know the first field only.
 	set, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attributes)), unsafe.Sizeof(attributes.Handled_access_fs), 0)
 	if errno != 0 {
-		return fmt.Errorf("making a Landlock ruleset: %w", errno)
+		return fmt.Errorf("cannot create a Landlock ruleset: %w", errno)
 	}
 	defer unix.Close(int(set))
 	for _, r := range rules(folders) {
@@ -60,7 +60,7 @@ func limitFiles(folders Folders) error {
 		}
 	}
 	if err := everyThread(unix.SYS_LANDLOCK_RESTRICT_SELF, set, 0, 0); err != nil {
-		return fmt.Errorf("entering the Landlock ruleset: %w", err)
+		return fmt.Errorf("cannot enter the Landlock ruleset: %w", err)
 	}
 	return nil
 }

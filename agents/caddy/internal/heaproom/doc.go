@@ -1,4 +1,4 @@
-// Package heaproom gives a small heap more room between two collections than Go would.
+// Package heaproom lets a small heap grow more between two garbage collections than Go does by default.
 //
-// `GOGC` in the environment wins.
+// GOGC in the environment overrides it.
 package heaproom

@@ -1,7 +1,7 @@
-// Package lifesign tells the process that started this one that it lives, how far it has come, and what it died of. All goes
-// over one descriptor that was inherited: a byte each second and one for each step, which no text has, and between them
-// whatever the runtime prints when it gives up. No lock is taken for it.
+// Package lifesign tells the parent process that this process lives, which step of its start it has reached, and why it
+// died.
 //
-// Takes no lock; silent unless `SVC_LIFE_FD` names a descriptor. What the runtime prints goes to the parent, logs to
-// standard error.
+// Everything goes over the inherited file descriptor in SVC_LIFE_FD: one byte a second, one byte for each step, and the
+// text that the Go runtime prints when it ends the process. The bytes never occur in text. No lock is taken. Logs go to
+// standard error. Without SVC_LIFE_FD, the package does nothing.
 package lifesign

@@ -41,12 +41,12 @@ func Open() error {
 	_ = os.Unsetenv(variable)
 	fd, err := strconv.Atoi(text)
 	if err != nil || fd <= 2 {
-		return fmt.Errorf("%s is no descriptor: %q", variable, text)
+		return fmt.Errorf("%s must be a file descriptor, not %q", variable, text)
 	}
 	syscall.CloseOnExec(fd)
 	logs, err := syscall.Dup(syscall.Stderr)
 	if err != nil {
-		return fmt.Errorf("standard error cannot be kept: %w", err)
+		return fmt.Errorf("cannot keep standard error: %w", err)
 	}
 	syscall.CloseOnExec(logs)
 	if err := syscall.Dup3(fd, syscall.Stderr, 0); err != nil {

@@ -1,4 +1,4 @@
-// Package pmap has a map of which every version stays what it was.
+// Package pmap has a persistent map: a change returns a new version, and earlier versions stay as they are.
 //
-// A change of one key copies the path to it alone.
+// A change of a key copies only the path to it.
 package pmap

@@ -18,7 +18,7 @@ type Check struct {
 // Number reads a number between least and most.
 func (c *Check) Number(field string, v, least, most uint32) uint32 {
 	if (v < least || v > most) && c.Err == nil {
-		c.Err = fmt.Errorf("%s is %d, not between %d and %d", field, v, least, most)
+		c.Err = fmt.Errorf("%s is %d; it must be between %d and %d", field, v, least, most)
 	}
 	return v
 }
@@ -34,7 +34,7 @@ func (c *Check) Level(field string, v configv1.ChallengeType, unset exchange.Lev
 		return unset
 	}
 	if _, known := configv1.ChallengeType_name[int32(v)]; !known && c.Err == nil {
-		c.Err = fmt.Errorf("%s %d needs a capability this node lacks", field, v)
+		c.Err = fmt.Errorf("%s %d needs a capability that this node does not have", field, v)
 	}
 	return exchange.Level(v)
 }

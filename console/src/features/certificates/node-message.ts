@@ -2,12 +2,12 @@
 
 /** What the edge says (agents/caddy/features/handshake), and what is said for it here. */
 export const NODE_FAULTS = {
-  'there is no material of it': 'noMaterial',
-  'it has no chain': 'noChain',
-  'its chain begins with another certificate': 'otherLeaf',
-  'its key cannot be read': 'keyForm',
-  "its key is another one's": 'keyMismatch',
-  'it cannot be read': 'unreadable',
+  'the pack does not have this certificate': 'noMaterial',
+  'the certificate has no chain': 'noChain',
+  'the chain begins with another certificate': 'otherLeaf',
+  'cannot read the private key': 'keyForm',
+  'the private key does not belong to the certificate': 'keyMismatch',
+  'cannot read the certificate': 'unreadable',
 } as const;
 export type NodeFault = (typeof NODE_FAULTS)[keyof typeof NODE_FAULTS];
 

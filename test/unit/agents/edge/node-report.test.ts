@@ -10,12 +10,12 @@ test('a node tells of its databases once its data plane did', (t) => {
   reportDataPlane(silent, { status: undefined, healthy: false, message: 'the data plane has not answered yet' });
   t.is(silent.toHeartbeat().info?.geoip, undefined);
   t.is(silent.toHeartbeat().message, 'the data plane has not answered yet');
-  const geoip = { country: { ready: true, builtAt: 1n }, asn: { problem: 'no database is given' } };
+  const geoip = { country: { ready: true, builtAt: 1n }, asn: { problem: 'no database is configured' } };
   const report = new NodeReport();
   reportDataPlane(report, { status: create(GetStatusResponseSchema, { geoip }), healthy: true, message: '' });
   t.like(report.toHeartbeat().info?.geoip, {
     country: { ready: true, builtAt: 1n },
-    asn: { ready: false, problem: 'no database is given' },
+    asn: { ready: false, problem: 'no database is configured' },
   });
 });
 

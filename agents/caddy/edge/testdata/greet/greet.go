@@ -21,7 +21,7 @@ var (
 func init() {
 	core.SettingKind("greeting", words, func(m *wrapperspb.StringValue) (string, error) {
 		if m.GetValue() == "" {
-			return "", errors.New("a greeting needs words")
+			return "", errors.New("a greeting needs text")
 		}
 		return m.GetValue(), nil
 	})

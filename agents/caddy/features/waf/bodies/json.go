@@ -18,7 +18,7 @@ const (
 	maxString = MaxValue
 )
 
-var errJSON = errors.New("not valid JSON")
+var errJSON = errors.New("the body is not valid JSON")
 
 // jsonReader reads JSON as it comes, whatever is wrong with it: strings up to the limits on arguments and depth become
 // arguments by the names of where they stand, all other strings, names among them, and what follows a mistake, become

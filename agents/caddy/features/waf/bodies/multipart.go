@@ -19,9 +19,9 @@ import (
 var apostrophe = regexp.MustCompile(`(\pL)'(\pL)`)
 
 var (
-	errMultipart = errors.New("not a valid multipart body")
+	errMultipart = errors.New("the body is not valid multipart data")
 	// The inspection goes no further: what gives room says why.
-	errNoRoom = errors.New("no room for more of a body")
+	errNoRoom = errors.New("there is no memory for more of the body")
 )
 
 const (

@@ -9,8 +9,8 @@ import (
 )
 
 var (
-	errXML        = errors.New("not well-formed XML")
-	errXMLCharset = errors.New("XML in a charset in which ASCII is not itself")
+	errXML        = errors.New("the body is not well-formed XML")
+	errXMLCharset = errors.New("the XML has a character encoding that does not contain ASCII")
 )
 
 // ReadXML takes the texts and the values of attributes of a body. Whole says that the body has no more.
@@ -101,7 +101,7 @@ const (
 )
 
 // errToken says that what the decoder is at is too long.
-var errToken = errors.New("a long part of a document")
+var errToken = errors.New("a part of the document is too long")
 
 // tail remembers the end of what was read.
 type tail struct {

@@ -6,16 +6,19 @@ import { NODE_FAULTS, nodeFault } from '../../../../../../console/src/features/c
 import { LANGUAGES, messages } from '../../../../../helpers/console-sources.ts';
 
 test('what the edge says of a certificate is known, with its name', (t) => {
-  t.deepEqual(nodeFault('certificate "Shop": there is no material of it'), { name: 'Shop', fault: 'noMaterial' });
-  t.deepEqual(nodeFault(String.raw`certificate "a \"b\" \\ c": its key cannot be read`), {
+  t.deepEqual(nodeFault('certificate "Shop": the pack does not have this certificate'), {
+    name: 'Shop',
+    fault: 'noMaterial',
+  });
+  t.deepEqual(nodeFault(String.raw`certificate "a \"b\" \\ c": cannot read the private key`), {
     name: 'a "b" \\ c',
     fault: 'keyForm',
   });
-  t.deepEqual(nodeFault('certificate "x": it cannot be read: x509: malformed certificate'), {
+  t.deepEqual(nodeFault('certificate "x": cannot read the certificate: x509: malformed certificate'), {
     name: 'x',
     fault: 'unreadable',
   });
-  t.is(nodeFault('its cipher profile is unknown'), null);
+  t.is(nodeFault('the cipher profile is unknown'), null);
   t.is(nodeFault('certificate "x": something new'), null);
 });
 
