@@ -13,6 +13,8 @@ type sentError struct {
 	client error
 	// The client was gone before the failure.
 	gone bool
+	// The origin closed a kept connection without a response, as it may at any time: nothing is wrong with it.
+	closing bool
 }
 
 // Error is for logs.
@@ -20,6 +22,15 @@ func (e *sentError) Error() string { return e.cause.Error() }
 
 // Unwrap gives the cause.
 func (e *sentError) Unwrap() error { return e.cause }
+
+// once says that an origin may see the request at most once.
+func (t *fetch) once() bool {
+	switch t.x.Method() {
+	case http.MethodPost, http.MethodPatch, "LOCK":
+		return true
+	}
+	return t.stream
+}
 
 // repeatable says whether the request may be sent once more after an origin may have seen it.
 func (t *fetch) repeatable() bool {
@@ -34,7 +45,7 @@ func (t *fetch) repeatable() bool {
 // closed is not the origin's failure: the request goes out again on a new one, if it may.
 func (t *fetch) attempt(o *origin) (*conn, *response, error) {
 	for {
-		c := t.Transports.take(o)
+		c := t.Transports.take(o, t.once())
 		reused := c != nil
 		if !reused {
 			var err error
@@ -55,6 +66,7 @@ func (t *fetch) attempt(o *origin) (*conn, *response, error) {
 		}
 		var sent *sentError
 		if errors.As(err, &sent) && !t.repeatable() {
+			sent.closing = sent.client == nil
 			return nil, nil, err
 		}
 	}

@@ -51,8 +51,8 @@ type conn struct {
 	upload *upload
 
 	// Idle list of the shard, see transport.go.
-	newer, older *conn
-	idleUntil    time.Time
+	newer, older         *conn
+	idleSince, idleUntil time.Time
 }
 
 var longAgo = time.Unix(1, 0)

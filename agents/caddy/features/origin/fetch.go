@@ -169,7 +169,9 @@ func (t *fetch) fetch() *exchange.Answer {
 			return t.x.Drop()
 		}
 		class := classOf(err)
-		p.failed(o, class)
+		if !wasSent || !sent.closing {
+			p.failed(o, class)
+		}
 		if class == failDNS || class == failForbidden {
 			// What cannot even be tried does not use up a try.
 			if last == nil {
@@ -312,10 +314,18 @@ func (t *fetch) release(c *conn, a *response, o *origin, complete bool) {
 			// The next request may not set one.
 			_ = c.SetWriteDeadline(time.Time{})
 		}
-		t.Transports.put(c, o, p.idle)
+		t.Transports.put(c, o, keepFor(p.idle, a.keepAlive))
 		return
 	}
 	c.Close()
+}
+
+// keepFor is how long an idle connection is kept: less than the origin keeps it, where it says so.
+func keepFor(idle, told time.Duration) time.Duration {
+	if told == 0 {
+		return idle
+	}
+	return min(idle, told-min(told/2, time.Second))
 }
 
 func (p *Pool) failed(o *origin, class failure) {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"edge.svc/caddy/exchange"
 )
@@ -29,7 +30,9 @@ type response struct {
 	length  int64
 	chunked bool
 	// The connection cannot be used again.
-	close      bool
+	close bool
+	// How long the origin says that it keeps an idle connection; 0 where it does not say.
+	keepAlive  time.Duration
 	connection []string
 	upgrade    []string
 	trailer    []string
@@ -158,11 +161,30 @@ func (a *response) parse(text, method string) error {
 		case "Trailer":
 			a.trailer = append(a.trailer, value)
 			continue
+		case "Keep-Alive":
+			a.keepAlive = keepAliveOf(value)
+			continue
 		}
 		a.fields = append(a.fields, field{name, value})
 	}
 	a.close = minor == 0 && !exchange.HasToken(a.connection, "keep-alive") || exchange.HasToken(a.connection, "close")
 	return a.frame(minor, method, lengths, encodings)
+}
+
+// keepAliveOf reads the timeout in a Keep-Alive field (RFC 2068 §19.7.1.1), 0 where there is none.
+//
+//	keepAliveOf("timeout=5, max=100") // 5 s
+func keepAliveOf(value string) time.Duration {
+	for item := range strings.SplitSeq(value, ",") {
+		name, text, _ := strings.Cut(item, "=")
+		if !strings.EqualFold(strings.Trim(name, " \t"), "timeout") {
+			continue
+		}
+		if seconds, err := strconv.ParseUint(strings.Trim(text, " \t"), 10, 32); err == nil {
+			return time.Duration(seconds) * time.Second
+		}
+	}
+	return 0
 }
 
 func (a *response) parseStatusLine(line string) (minor int, err error) {

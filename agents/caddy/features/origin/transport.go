@@ -61,8 +61,13 @@ func NewTransportSet(policy func() *AddressPolicy) *Transports {
 // TrustRoots replaces the certificate authorities of the system for verified origins. Call it before the first request.
 func (t *Transports) TrustRoots(roots *x509.CertPool) { t.tls[tlsVerified].RootCAs = roots }
 
-// take returns an idle connection to the origin that is still good, nil when there is none.
-func (t *Transports) take(o *origin) *conn {
+// freshFor is how long a connection may have been idle for a request that cannot be repeated: an origin that closes the
+// connection at the same moment fails it.
+const freshFor = time.Second
+
+// take returns an idle connection to the origin that is still good, nil when there is none. once says that the request cannot
+// be repeated on another one.
+func (t *Transports) take(o *origin, once bool) *conn {
 	policy := t.policy()
 	s := &t.shards[o.shard]
 	for {
@@ -73,11 +78,21 @@ func (t *Transports) take(o *origin) *conn {
 			return nil
 		}
 		c := list[len(list)-1]
+		now := time.Now()
+		if once && now.Sub(c.idleSince) > freshFor {
+			// Those before it are idle for longer.
+			s.mu.Unlock()
+			return nil
+		}
 		list[len(list)-1] = nil
 		s.byKey[o.dial] = list[:len(list)-1]
 		s.unlink(c)
 		s.mu.Unlock()
 		t.idle.Add(-1)
+		if now.After(c.idleUntil) {
+			c.Close()
+			continue
+		}
 		if c.policy != policy {
 			if !policy.Allows(c.addr) {
 				c.Close()
@@ -95,7 +110,8 @@ func (t *Transports) take(o *origin) *conn {
 // put keeps a connection for later requests, at most for the given time.
 func (t *Transports) put(c *conn, o *origin, keep time.Duration) {
 	c.releaseBuffer()
-	c.idleUntil = time.Now().Add(keep)
+	c.idleSince = time.Now()
+	c.idleUntil = c.idleSince.Add(keep)
 	c.uses++
 	s := &t.shards[o.shard]
 	s.mu.Lock()
