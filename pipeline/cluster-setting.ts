@@ -3,7 +3,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Capability } from '../contract/capabilities.ts';
 import { fail } from '../contract/errors.ts';
-import { recordAudit } from '../models/audit/audit-entry.ts';
 import {
   nodesLacking,
   readClusterSetting,
@@ -69,12 +68,16 @@ export async function saveClusterSetting<T, O>(
     await check(tx, before.settings);
     const unsupportedNodes = await nodesLacking(tx.sql, clusterId, capability);
     const state = { settings, unsupportedNodes };
-    if (!isDeepStrictEqual(before.settings, settings)) {
+    const target = { type: 'cluster', id: clusterId, name: before.clusterName };
+    const changed = !isDeepStrictEqual(before.settings, settings);
+    if (changed)
       await (save ? save(tx.sql, clusterId, settings) : writeClusterSetting(tx.sql, clusterId, setting, settings));
-      const target = { type: 'cluster', id: clusterId, name: before.clusterName };
-      await recordAudit(tx, audit, target, { before: before.settings, after: settings });
-    }
-    const revision = await publish(tx, { clusterId, entries: [{ kind, id: '' }], reason });
+    const revision = await publish(tx, {
+      clusterId,
+      entries: [{ kind, id: '' }],
+      reason,
+      ...(changed ? { audit: { action: audit, target, metadata: { before: before.settings, after: settings } } } : {}),
+    });
     return present({ ...state, revision }, tx.sql);
   });
 }

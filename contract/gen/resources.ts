@@ -43,6 +43,7 @@ import * as siteWaf from '../resources/site-waf.ts';
 import * as sites from '../resources/sites.ts';
 import * as system from '../resources/system.ts';
 import * as unknownHosts from '../resources/unknown-hosts.ts';
+import * as unpublished from '../resources/unpublished.ts';
 import * as usage from '../resources/usage.ts';
 import * as wafEvents from '../resources/waf-events.ts';
 import * as wafExclusions from '../resources/waf-exclusions.ts';
@@ -93,6 +94,7 @@ export const RESOURCE_FILES = [
   sites,
   system,
   unknownHosts,
+  unpublished,
   usage,
   wafEvents,
   wafExclusions,

@@ -2,7 +2,7 @@
 import Type from 'typebox';
 import { procedure, resource } from '../procedure.ts';
 import { Id, Input, Nullable, OneOf, Page, PageQuery, Timestamp } from '../scalars/common.ts';
-import { Author, Subject } from './revisions.ts';
+import { Author, Subject, Undoable } from './revisions.ts';
 
 const Count = Type.Integer({ minimum: 0 });
 
@@ -29,6 +29,7 @@ export const Change = Type.Object({
   reason: Type.String({ description: 'Reason code of the revision, `ban_created` or `ban_lifted`.' }),
   actor: { ...Nullable(Author), description: 'Author of the change; null: no longer known.' },
   subject: Subject,
+  undoable: Undoable,
   nodes: Type.Object({
     total: { ...Count, description: 'Active nodes that the change concerns.' },
     applied: { ...Count, description: 'Nodes that run this change or a later one.' },

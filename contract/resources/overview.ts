@@ -105,7 +105,7 @@ const Spread = Type.Object({
 });
 
 const LatestChange = Type.Object({
-  ...Type.Omit(Change, ['actor', 'subject', 'waiting', 'firstAppliedAt', 'lastAppliedAt']).properties,
+  ...Type.Omit(Change, ['actor', 'subject', 'undoable', 'waiting', 'firstAppliedAt', 'lastAppliedAt']).properties,
   clusterName: Nullable(Type.String()),
   spreadMs: {
     ...Nullable(Milliseconds),

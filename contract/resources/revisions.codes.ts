@@ -14,6 +14,14 @@ export const errors = {
     'More than `data.limit` entries changed since this revision, too many for one rollback. Choose a ' +
       'newer revision.',
   ),
+  UNDO_UNAVAILABLE: entry(
+    409,
+    'This revision cannot be undone, because it changed no settings of existing sites or clusters. Use a rollback.',
+  ),
+  UNDO_CHANGED_LATER: entry(
+    409,
+    'A later change affects the same fields; see `data.fields`. Undo that change first, or change the settings directly.',
+  ),
 } satisfies ErrorEntries;
 
 export const attention = {
@@ -23,6 +31,9 @@ export const attention = {
 export const reasons = {
   rollback: 'Rolled back to an earlier revision.',
   change_undone: 'A change was undone automatically because client errors rose.',
+  revision_undone: 'A change was undone.',
+  settings_republished: 'Saved settings that no node ran were published.',
+  unpublished_discarded: 'Saved settings that no node ran were discarded.',
   rollout_promoted: 'Canary promoted: all nodes run the candidate.',
   rollout_rollback: 'Canary ended: its nodes run the stable revision again.',
 } satisfies ReasonEntries;

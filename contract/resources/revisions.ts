@@ -18,6 +18,12 @@ export const Subject = {
   description: 'Changed object; null: settings of the whole installation.',
 };
 
+export const Undoable = Type.Boolean({
+  description:
+    'Whether the revision saved settings that `undo` can restore. Undo is still refused if a later change affects the ' +
+    'same fields.',
+});
+
 export const Revision = Type.Object({
   clusterId: Id,
   revision: Decimal,
@@ -36,6 +42,7 @@ export const Revision = Type.Object({
     maxItems: 100,
     description: 'Entries that the revision changed, the first 100.',
   }),
+  undoable: Undoable,
   createdAt: Timestamp,
 });
 
@@ -191,5 +198,28 @@ export const revisions = resource('clusters', {
     audit: 'cluster.rollback',
     idempotency: 'accepted',
     errors: rollbackErrors,
+  }),
+  undoRevision: procedure({
+    method: 'POST',
+    path: '/clusters/{id}/revisions/{revision}/undo',
+    summary: 'Undoes a revision: restores the saved settings that it changed, and publishes them as a save does.',
+    input: Input({ id: Id, revision: RevisionNumber }),
+    output: Type.Object({
+      revision: { ...Nullable(Decimal), description: 'New revision; null: nodes already have these settings.' },
+      restoredFields: { ...Count, description: 'Number of restored fields; 0: they had their earlier values already.' },
+    }),
+    status: 200,
+    access: 'operator',
+    readOnly: false,
+    audit: 'revision.undo',
+    idempotency: 'accepted',
+    errors: [
+      'CLUSTER_NOT_FOUND',
+      'REVISION_NOT_FOUND',
+      'UNDO_UNAVAILABLE',
+      'UNDO_CHANGED_LATER',
+      'ROLLBACK_RESOURCE_UNAVAILABLE',
+      'ROLLBACK_TOO_LARGE',
+    ],
   }),
 });

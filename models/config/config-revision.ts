@@ -54,3 +54,28 @@ export async function revisionPlace(
   );
   return rows[0];
 }
+
+/** Why the latest revision of the number was published, and which entries it changed, the first 100. */
+export async function revisionReason(
+  sql: Knex,
+  clusterId: string,
+  number: string,
+): Promise<Pick<RevisionRow, 'reason' | 'changed'> | undefined> {
+  return sql('config_revision')
+    .where({ cluster_id: clusterId, number })
+    .orderBy('epoch', 'desc')
+    .first('reason', 'changed');
+}
+
+/** The latest kept revision that took settings from nodes and left them saved; undefined: none. */
+export async function latestRetreat(
+  sql: Knex,
+  clusterId: string,
+): Promise<Pick<RevisionRow, 'number' | 'reason' | 'createdAt'> | undefined> {
+  const { rows } = await sql.raw<{ rows: Pick<RevisionRow, 'number' | 'reason' | 'createdAt'>[] }>(
+    `select r.number::text, r.reason, r.created_at as "createdAt" ${LISTED} and r.epoch = h.epoch
+       and r.reason in ('rollback', 'rollout_rollback', 'change_undone') order by r.number desc limit 1`,
+    [clusterId],
+  );
+  return rows[0];
+}

@@ -1,5 +1,6 @@
 // The settings that nodes run, of entries whose kind keeps them.
 import type { Knex } from 'knex';
+import type { EntryName } from './write-revision.ts';
 
 /** By id of the entry; those without settings are absent. */
 export interface LiveSettings {
@@ -24,4 +25,31 @@ export async function liveSettings(
   const on = (track: 'S' | 'C') =>
     new Map(rows.filter((row) => row.track === track).map(({ id, settings }) => [id, settings]));
   return { stable: on('S'), canary: on('C') };
+}
+
+/** An entry that nodes run. */
+export interface RunEntry {
+  /** Null: not kept. */
+  settings: object | null;
+  refs: string[];
+}
+
+/**
+ * What nodes run of these entries, by `kind id`: what a canary tries, where one runs, else what all nodes have. Those that
+ * no node has are absent.
+ */
+export async function runSettings(
+  sql: Knex,
+  clusterId: string,
+  names: readonly EntryName[],
+): Promise<Map<string, RunEntry>> {
+  const { rows } = await sql.raw<{ rows: (EntryName & RunEntry & { there: boolean })[] }>(
+    `select distinct on (e.kind, e.resource_id) e.kind, e.resource_id as id, e.blob_hash is not null as there, e.refs,
+         (select s.settings::jsonb from config_settings s where s.hash = e.settings_hash) as settings
+       from unnest(?::text[], ?::text[]) as n(kind, id)
+       join config_entry e on e.cluster_id = ? and e.kind = n.kind and e.resource_id = n.id and e.to_revision is null
+      order by e.kind, e.resource_id, e.track`,
+    [names.map(({ kind }) => kind) as never, names.map(({ id }) => id) as never, clusterId],
+  );
+  return new Map(rows.flatMap(({ kind, id, there, ...entry }) => (there ? [[`${kind} ${id}`, entry]] : [])));
 }

@@ -98,6 +98,15 @@ async function missingOf(
   const wanted = entries.flatMap(({ to }) =>
     to ? [...to.refs, ...(to.owner ? [to.owner] : [])].map((text) => referenceOf(text, to.owner)) : [],
   );
+  return unprovided(sql, clusterId, wanted, owners);
+}
+
+async function unprovided(
+  sql: Knex,
+  clusterId: string,
+  wanted: readonly (Reference & { type: string })[],
+  owners: RollbackOwners,
+): Promise<Missing[]> {
   const provisions = new Map<string, Provision>(ENTRY_KINDS.flatMap(({ provides = {} }) => Object.entries(provides)));
   const missing: Missing[] = [];
   for (const [type, references] of Map.groupBy(wanted, ({ type }) => type)) {
@@ -105,6 +114,20 @@ async function missingOf(
     if (provision) missing.push(...(await provision(sql, clusterId, references, owners)));
   }
   return missing;
+}
+
+/** Throws ROLLBACK_RESOURCE_UNAVAILABLE for those of the references, of these types if given, that lead nowhere. */
+export async function refuseUnprovided(
+  sql: Knex,
+  clusterId: string,
+  references: readonly { ref: string; owner: string | null }[],
+  owners: RollbackOwners,
+  types?: readonly string[],
+): Promise<void> {
+  const wanted = references
+    .map(({ ref, owner }) => referenceOf(ref, owner))
+    .filter(({ type }) => types?.includes(type) ?? true);
+  refuseMissing(await unprovided(sql, clusterId, wanted, owners));
 }
 
 function divided<T>(items: readonly T[], holds: (item: T) => boolean): [T[], T[]] {

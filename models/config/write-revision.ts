@@ -163,12 +163,20 @@ export async function writeRevision(
     changes.map(({ after }) => (after?.body ? Buffer.from(after.body) : null)),
     JSON.stringify([...moved.sumsAfter('S', head.buckets), ...over.sumsAfter('C', canary?.buckets ?? {})]),
     JSON.stringify([...moved.featureMoves('S'), ...over.featureMoves('C')]),
-    ...(audit ? auditArguments([[tx, audit]]) : [null, null]),
+    ...(audit ? auditArguments([[tx, withPublished(audit, { clusterId, revision: number })]]) : [null, null]),
   ];
   await tx.sql.raw(`select config_write(${values.map(() => '?').join(', ')})`, values as never);
   tx.wake = true;
   tx.call.changes.push(`${clusterId}=${number}`);
   return number;
+}
+
+/** The entry names the revision that it led to: History shows what that changed, and undoes it. */
+function withPublished(
+  { metadata, ...record }: AuditRecord,
+  published: { clusterId: string; revision: string },
+): AuditRecord {
+  return { ...record, metadata: { ...metadata, published: [published] } };
 }
 
 /** One sequence for what everybody runs and what a canary runs. */

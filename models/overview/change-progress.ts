@@ -1,6 +1,7 @@
 // How far a published revision or a ban has come among the nodes it concerns.
 import type { Knex } from 'knex';
 import type { Actor } from '../../runtime/call.ts';
+import type { EntryName } from '../config/write-revision.ts';
 import { ONLINE_SECONDS } from '../nodes/node-state.ts';
 
 export type WaitReason =
@@ -13,7 +14,7 @@ export type WaitReason =
   | 'ban_unapplied';
 
 export type ChangeAbout =
-  | { clusterName: string; params: Record<string, unknown> }
+  | { clusterName: string; params: Record<string, unknown>; changed: EntryName[] }
   | { banId: string; cidr: string | null; inForce: boolean };
 
 export interface Progress {
@@ -117,7 +118,8 @@ export async function readRevisionProgress(sql: Knex, clusterId: string, revisio
     sql,
     `${NODES_OF_REVISION}
     select r.cluster_id as "clusterId", r.created_at as "publishedAt", r.reason, r.actor,
-      jsonb_build_object('clusterName', (select name from cluster where id = r.cluster_id), 'params', r.params) as about,
+      jsonb_build_object('clusterName', (select name from cluster where id = r.cluster_id), 'params', r.params,
+        'changed', r.changed) as about,
       ${SUMMARY} from r`,
     [clusterId, revision],
   );

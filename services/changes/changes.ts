@@ -3,6 +3,7 @@ import { pageOf } from '../../contract/page.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import { type changes, LISTED_CHANGES } from '../../contract/resources/changes.ts';
 import { subjectsOf } from '../../models/config/revision-subject.ts';
+import { isUndoable } from '../../models/config/undoable.ts';
 import {
   type ChangeAbout,
   type Progress,
@@ -37,6 +38,7 @@ async function findChange(sql: Sql, id: string): Promise<Change | null> {
     kind: 'seq' in named ? 'ban' : 'config',
     ...rest,
     subject: await subjectOf(sql, progress, about),
+    undoable: 'changed' in about && isUndoable(rest.reason, about.changed),
     publishedAt: publishedAt.toISOString(),
     firstAppliedAt: firstAppliedAt?.toISOString() ?? null,
     lastAppliedAt: lastAppliedAt?.toISOString() ?? null,

@@ -6,6 +6,7 @@ import type { revisions } from '../../contract/resources/revisions.ts';
 import { Cluster } from '../../models/clusters/cluster.ts';
 import { revisionPage } from '../../models/config/config-revision.ts';
 import { subjectsOf } from '../../models/config/revision-subject.ts';
+import { isUndoable } from '../../models/config/undoable.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 /** Throws CLUSTER_NOT_FOUND. */
@@ -31,6 +32,7 @@ export async function listRevisions(
       actor: row.actor,
       subject: subjects[index] ?? null,
       changed: row.changed,
+      undoable: isUndoable(row.reason, row.changed),
       createdAt: row.createdAt.toISOString(),
     })),
     total,

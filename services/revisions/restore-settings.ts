@@ -1,7 +1,6 @@
 // Saved settings as an earlier revision had them: which differ from it, and putting them back. Without that the next save
 // of a site would bring back what a rollback took away.
 import { fail } from '../../contract/errors.ts';
-import type { ServiceFeature } from '../../mixins/service-feature.ts';
 import type { SettingsRestorer } from '../../mixins/settings-restorer.ts';
 import type { EntryKind } from '../../models/config/entry-kind.ts';
 import { kindNamed } from '../../models/config/entry-kinds.ts';
@@ -11,17 +10,13 @@ import { isRecord } from '../../models/config/settings-snapshot.ts';
 import { lockSites, sitesOfCluster } from '../../models/sites/site.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Tx } from '../../runtime/write.ts';
-import { FEATURES } from '../gen/features.ts';
+import { MAX_RESTORED, RESTORERS, restorerOf } from './restorers.ts';
 
-/** Settings of things that one rollback puts back at most: each is locked and saved by itself. */
-const MAX_RESTORED = 200;
 /** Entries looked at for them. */
 const MOST_ENTRIES = 5000;
 
-const RESTORERS = FEATURES.flatMap(({ restores = [] }: ServiceFeature) => restores);
-
 type Sql = Runtime['pools']['api'];
-type Settings = Record<string, unknown>;
+export type Settings = Record<string, unknown>;
 
 /** Settings of one thing that differ from those of the revision. */
 export interface RestoredSettings {
@@ -81,7 +76,7 @@ export async function restoreSettings(
 async function differingFrom(
   sql: Sql,
   clusterId: string,
-  { kind: name, locks, keeps = [], whole = false }: SettingsRestorer,
+  { kind: name, locks, keeps = [], derived = [], whole = false }: SettingsRestorer,
   touched: readonly EntryVersions[],
 ): Promise<RestoredSettings[]> {
   if (touched.length === 0) return [];
@@ -97,7 +92,7 @@ async function differingFrom(
     const saved = (compiled.get(id)?.settings ?? kind.defaults) as Settings | undefined;
     const then = (to ? to.settings : kind.defaults) as Settings | null | undefined;
     if (!saved || !then) continue;
-    const settings = whole ? then : put(saved, then, [...keeps, ...(kind.keptOnRollback ?? [])]);
+    const settings = whole ? then : put(saved, then, [...keeps, ...derived, ...(kind.keptOnRollback ?? [])]);
     const fields = settingsDiff(shown(kind, saved), shown(kind, settings));
     if (fields.length === 0) continue;
     const thing = thingOf(id);
@@ -114,7 +109,7 @@ async function differingFrom(
 }
 
 /** Saved settings with the fields of then; what is newer than the revision's settings stays. */
-function put(saved: Settings, then: Settings, keeps: readonly string[]): Settings {
+export function put(saved: Settings, then: Settings, keeps: readonly string[]): Settings {
   const fields = Object.entries(then).filter(([field]) => !keeps.includes(field));
   return {
     ...saved,
@@ -127,16 +122,12 @@ function put(saved: Settings, then: Settings, keeps: readonly string[]): Setting
   };
 }
 
-function shown(kind: EntryKind, settings: Settings): object {
+export function shown(kind: EntryKind, settings: Settings): object {
   return kind.shown?.(settings) ?? settings;
 }
 
 function sitesOf(planned: readonly RestoredSettings[]): string[] {
   return [...new Set(planned.flatMap(({ kind, id }) => (restorerOf(kind).locks === 'site' ? [id] : [])))];
-}
-
-function restorerOf(name: string): SettingsRestorer {
-  return RESTORERS.find(({ kind }) => kind === name)!;
 }
 
 function nameOf({ kind, id }: RestoredSettings): string {

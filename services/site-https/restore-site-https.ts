@@ -17,7 +17,7 @@ export const httpsRestorer: SettingsRestorer = {
   kind: SITE_HTTPS_KIND,
   locks: 'site',
   // Follows from the domains and the certificates of the moment.
-  keeps: ['pendingDomains'],
+  derived: ['pendingDomains'],
   async save(sql, clusterId, id, settings, now) {
     const { pendingDomains: _pending, ...https } = settings as PublishedHttps;
     const owner = siteOwner(id);

@@ -1,7 +1,6 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
-import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { abandonBans } from '../../models/bans/gone-site.ts';
 import { releaseDefaultSite } from '../../models/clusters/unknown-hosts-setting.ts';
 import { siteOwner } from '../../models/config/entry-owner.ts';
@@ -29,13 +28,13 @@ export async function deleteSite(
     await removeSite(tx.sql, site.id);
     await rememberDeletedSite(tx, site, clusterId);
     const bans = await abandonBans(tx, site.id);
-    await recordAudit(tx, 'site.delete', { type: 'site', id: site.id, name: site.name }, { bans });
     const revision = await publish(tx, {
       clusterId,
       entries: released,
       ends: [siteOwner(site.id)],
       reason: 'site_deleted',
       params: { site: site.name, siteId: site.id },
+      audit: { action: 'site.delete', target: { type: 'site', id: site.id, name: site.name }, metadata: { bans } },
     });
     return { revision };
   });

@@ -344,7 +344,7 @@ test('deleting a site lifts its bans', async (t) => {
     .where({ id: expired.id })
     .update({ expires_at: new Date(0) });
   await api.ok('DELETE', `/sites/${site}`);
-  t.deepEqual((await api.audit(site)).at(-1)!.metadata, { bans: 3 });
+  t.is((await api.audit(site)).at(-1)!.metadata.bans, 3);
   t.is((await active(`siteId=${site}`)).total, 0);
   await lifted(site);
   const rows = await sql('ban').where({ site_id: site }).whereNotNull('lifted_at');
@@ -383,7 +383,7 @@ test.serial('a site with 30,000 bans is deleted at once, and others are banned w
     );
   }
   await api.ok('DELETE', `/sites/${site}`);
-  t.deepEqual((await api.audit(site)).at(-1)!.metadata, { bans: 30_000 });
+  t.is((await api.audit(site)).at(-1)!.metadata.bans, 30_000);
   t.is((await active(`siteId=${site}`)).total, 0);
   await create(platform(address()));
   await lifted(site);

@@ -270,14 +270,14 @@ test('the audit tells what was, what is, and which exclusions came and went', as
   await site.patch({ exclusions: [] });
   const [, first, second] = await api.audit(site.id);
   t.like(first, { action: 'site.waf_update' });
-  t.deepEqual(first!.metadata, {
+  t.like(first!.metadata, {
     changed: ['mode', 'anomalyThreshold', 'exclusions'],
     before: { mode: 'off', anomalyThreshold: 5 },
     after: { mode: 'block', anomalyThreshold: 7 },
     added: exclusions,
     removed: [],
   });
-  t.deepEqual(second!.metadata, { changed: ['exclusions'], before: {}, after: {}, added: [], removed: exclusions });
+  t.like(second!.metadata, { changed: ['exclusions'], before: {}, after: {}, added: [], removed: exclusions });
 });
 
 test('a rollback brings the settings of a revision back; of one without inspection it only switches it off', async (t) => {

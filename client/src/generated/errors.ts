@@ -182,6 +182,10 @@ export const ERROR_STATUS = {
   ROLLBACK_RESOURCE_UNAVAILABLE: 409,
   /** More than `data.limit` entries changed since this revision, too many for one rollback. Choose a newer revision. */
   ROLLBACK_TOO_LARGE: 409,
+  /** This revision cannot be undone, because it changed no settings of existing sites or clusters. Use a rollback. */
+  UNDO_UNAVAILABLE: 409,
+  /** A later change affects the same fields; see `data.fields`. Undo that change first, or change the settings directly. */
+  UNDO_CHANGED_LATER: 409,
   /** No canary is running in the cluster. */
   ROLLOUT_NOT_ACTIVE: 409,
   /** This rollout event does not exist in the cluster. */

@@ -426,6 +426,8 @@ export interface Change {
     /** Whether the object still exists; for a ban, whether it is in force. */
     exists: boolean;
   } | null;
+  /** Whether the revision saved settings that `undo` can restore. Undo is still refused if a later change affects the same fields. */
+  undoable: boolean;
   nodes: {
     /** Active nodes that the change concerns. */
     total: number;
@@ -1162,6 +1164,8 @@ export interface Overview {
         publishedAt: string;
         /** Reason code of the revision, `ban_created` or `ban_lifted`. */
         reason: string;
+        /** Whether the revision saved settings that `undo` can restore. Undo is still refused if a later change affects the same fields. */
+        undoable: boolean;
         nodes: {
           /** Active nodes that the change concerns. */
           total: number;
@@ -1213,6 +1217,8 @@ export interface Overview {
         publishedAt: string;
         /** Reason code of the revision, `ban_created` or `ban_lifted`. */
         reason: string;
+        /** Whether the revision saved settings that `undo` can restore. Undo is still refused if a later change affects the same fields. */
+        undoable: boolean;
         nodes: {
           /** Active nodes that the change concerns. */
           total: number;
@@ -1369,6 +1375,8 @@ export interface Revision {
     kind: string;
     id: string;
   }>;
+  /** Whether the revision saved settings that `undo` can restore. Undo is still refused if a later change affects the same fields. */
+  undoable: boolean;
   /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
   createdAt: string;
 }
@@ -2520,6 +2528,23 @@ export interface TopWafRule {
   /** 900000 to 999999. */
   ruleId: number;
   requests: number;
+}
+
+export interface Unpublished {
+  /** ID. 1 to 64 characters. */
+  clusterId: string;
+  /** Changed settings by kind, from what nodes run to what is saved; the next save publishes them. */
+  items: ObjectChange[];
+  /** Whether `discard` can restore what nodes run; false: nodes have never run the site. */
+  discardable: boolean;
+  /** Latest rollback or end of a canary in the cluster; null: none is kept, or there are no such settings. */
+  cause: {
+    /** Decimal number as a string. Example: 42. */
+    revision: string;
+    reasonCode: string;
+    /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
+    createdAt: string;
+  } | null;
 }
 
 export interface UsageGap {

@@ -67,6 +67,7 @@ import type {
   SiteWaf,
   SystemStatus,
   TopWafRule,
+  Unpublished,
   UsageGap,
   UsagePoint,
   UsageRecord,
@@ -717,6 +718,20 @@ export interface ClustersRevisionDiffOutput {
   total: number;
 }
 
+export interface ClustersUndoRevisionInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  /** Revision number. Example: 42. */
+  revision: string;
+}
+
+export interface ClustersUndoRevisionOutput {
+  /** New revision; null: nodes already have these settings. */
+  revision: string | null;
+  /** Number of restored fields; 0: they had their earlier values already. */
+  restoredFields: number;
+}
+
 export interface ClustersRollbackInput {
   /** ID. 1 to 64 characters. */
   id: string;
@@ -884,6 +899,35 @@ export interface ClustersPromoteRolloutInput {
 }
 
 export type ClustersPromoteRolloutOutput = Rollout;
+
+export interface ClustersUnpublishedInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+}
+
+export type ClustersUnpublishedOutput = Unpublished;
+
+export interface ClustersDiscardUnpublishedInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+}
+
+export interface ClustersDiscardUnpublishedOutput {
+  /** New revision; null: nodes already have these settings. */
+  revision: string | null;
+  /** Number of fields that were restored to what nodes run. */
+  restoredFields: number;
+}
+
+export interface ClustersPublishUnpublishedInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+}
+
+export interface ClustersPublishUnpublishedOutput {
+  /** New revision; null: nodes already have these settings. */
+  revision: string | null;
+}
 
 export interface DnsCredentialsListInput {
   /** Part of the name or of the zone, case-insensitive. Up to 100 characters. */
@@ -2236,6 +2280,35 @@ export interface SitesStandingInput {
 
 export type SitesStandingOutput = SiteStanding;
 
+export interface SitesUnpublishedInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+}
+
+export type SitesUnpublishedOutput = Unpublished;
+
+export interface SitesDiscardUnpublishedInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+}
+
+export interface SitesDiscardUnpublishedOutput {
+  /** New revision; null: nodes already have these settings. */
+  revision: string | null;
+  /** Number of fields that were restored to what nodes run. */
+  restoredFields: number;
+}
+
+export interface SitesPublishUnpublishedInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+}
+
+export interface SitesPublishUnpublishedOutput {
+  /** New revision; null: nodes already have these settings. */
+  revision: string | null;
+}
+
 export interface SitesWafGetInput {
   /** ID. 1 to 64 characters. */
   id: string;
@@ -2721,6 +2794,12 @@ export interface Operations {
     idempotencyKey: false;
     codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'REVISION_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
+  'clusters.undoRevision': {
+    input: ClustersUndoRevisionInput;
+    output: ClustersUndoRevisionOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'REVISION_NOT_FOUND' | 'ROLLBACK_RESOURCE_UNAVAILABLE' | 'ROLLBACK_TOO_LARGE' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNDO_CHANGED_LATER' | 'UNDO_UNAVAILABLE' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
   'clusters.rollback': {
     input: ClustersRollbackInput;
     output: ClustersRollbackOutput;
@@ -2774,6 +2853,24 @@ export interface Operations {
     output: ClustersPromoteRolloutOutput;
     idempotencyKey: true;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'ROLLOUT_NOT_ACTIVE' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
+  'clusters.unpublished': {
+    input: ClustersUnpublishedInput;
+    output: ClustersUnpublishedOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'clusters.discardUnpublished': {
+    input: ClustersDiscardUnpublishedInput;
+    output: ClustersDiscardUnpublishedOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'ROLLBACK_RESOURCE_UNAVAILABLE' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
+  'clusters.publishUnpublished': {
+    input: ClustersPublishUnpublishedInput;
+    output: ClustersPublishUnpublishedOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
   };
   'dnsCredentials.list': {
     input: DnsCredentialsListInput;
@@ -3297,6 +3394,24 @@ export interface Operations {
     idempotencyKey: false;
     codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
   };
+  'sites.unpublished': {
+    input: SitesUnpublishedInput;
+    output: SitesUnpublishedOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
+  };
+  'sites.discardUnpublished': {
+    input: SitesDiscardUnpublishedInput;
+    output: SitesDiscardUnpublishedOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'ROLLBACK_RESOURCE_UNAVAILABLE' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
+  'sites.publishUnpublished': {
+    input: SitesPublishUnpublishedInput;
+    output: SitesPublishUnpublishedOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
   'sites.waf.get': {
     input: SitesWafGetInput;
     output: SitesWafGetOutput;
@@ -3429,6 +3544,7 @@ export const OPERATIONS = {
   'clusters.delete': { method: 'DELETE', path: '/clusters/{id}', query: true, text: false },
   'clusters.revisions': { method: 'GET', path: '/clusters/{id}/revisions', query: true, text: false },
   'clusters.revisionDiff': { method: 'GET', path: '/clusters/{id}/revisions/{revision}/diff', query: true, text: false },
+  'clusters.undoRevision': { method: 'POST', path: '/clusters/{id}/revisions/{revision}/undo', query: false, text: false },
   'clusters.rollback': { method: 'POST', path: '/clusters/{id}/rollback', query: false, text: false },
   'clusters.rollbackPreview': { method: 'GET', path: '/clusters/{id}/rollback-preview', query: true, text: false },
   'clusters.rollout': { method: 'GET', path: '/clusters/{id}/rollout', query: true, text: false },
@@ -3438,6 +3554,9 @@ export const OPERATIONS = {
   'clusters.setRolloutPolicy': { method: 'PUT', path: '/clusters/{id}/rollout-policy', query: false, text: false },
   'clusters.abortRollout': { method: 'POST', path: '/clusters/{id}/rollout/abort', query: false, text: false },
   'clusters.promoteRollout': { method: 'POST', path: '/clusters/{id}/rollout/promote', query: false, text: false },
+  'clusters.unpublished': { method: 'GET', path: '/clusters/{id}/unpublished', query: true, text: false },
+  'clusters.discardUnpublished': { method: 'POST', path: '/clusters/{id}/unpublished/discard', query: false, text: false },
+  'clusters.publishUnpublished': { method: 'POST', path: '/clusters/{id}/unpublished/publish', query: false, text: false },
   'dnsCredentials.list': { method: 'GET', path: '/dns-credentials', query: true, text: false },
   'dnsCredentials.create': { method: 'POST', path: '/dns-credentials', query: false, text: false },
   'dnsCredentials.get': { method: 'GET', path: '/dns-credentials/{id}', query: true, text: false },
@@ -3525,6 +3644,9 @@ export const OPERATIONS = {
   'security.state': { method: 'GET', path: '/sites/{id}/security', query: true, text: false },
   'security.events': { method: 'GET', path: '/sites/{id}/security/events', query: true, text: false },
   'sites.standing': { method: 'GET', path: '/sites/{id}/standing', query: true, text: false },
+  'sites.unpublished': { method: 'GET', path: '/sites/{id}/unpublished', query: true, text: false },
+  'sites.discardUnpublished': { method: 'POST', path: '/sites/{id}/unpublished/discard', query: false, text: false },
+  'sites.publishUnpublished': { method: 'POST', path: '/sites/{id}/unpublished/publish', query: false, text: false },
   'sites.waf.get': { method: 'GET', path: '/sites/{id}/waf', query: true, text: false },
   'sites.waf.update': { method: 'PATCH', path: '/sites/{id}/waf', query: false, text: false },
   'sites.waf.events.list': { method: 'GET', path: '/sites/{id}/waf/events', query: true, text: false },
@@ -3621,6 +3743,8 @@ export interface Api {
     create: Call<'clusters.create'>;
     /** Deletes a cluster that has no nodes and no sites. `DELETE /clusters/{id}`: For operators; a read-only access key is rejected. */
     delete: Call<'clusters.delete'>;
+    /** Restores the saved settings of a cluster to what nodes run. `POST /clusters/{id}/unpublished/discard`: For operators; a read-only access key is rejected. */
+    discardUnpublished: Call<'clusters.discardUnpublished'>;
     /** Returns a cluster. `GET /clusters/{id}`: For operators; a read-only access key suffices. For service accounts with the scope clusters:read. */
     get: Call<'clusters.get'>;
     /** Lists clusters by name. `GET /clusters`: For operators; a read-only access key suffices. For service accounts with the scope clusters:read. */
@@ -3633,6 +3757,8 @@ export interface Api {
     };
     /** Promotes the candidate to all nodes now. `POST /clusters/{id}/rollout/promote`: For operators; a read-only access key is rejected. */
     promoteRollout: Call<'clusters.promoteRollout'>;
+    /** Publishes the saved settings of a cluster that no node runs; with canaries, starts one. `POST /clusters/{id}/unpublished/publish`: For operators; a read-only access key is rejected. */
+    publishUnpublished: Call<'clusters.publishUnpublished'>;
     /** Lists the changed settings between two revisions, by object and field. `GET /clusters/{id}/revisions/{revision}/diff`: For operators; a read-only access key suffices. */
     revisionDiff: Call<'clusters.revisionDiff'>;
     /** Lists the latest 200 published revisions of a cluster, newest first. `GET /clusters/{id}/revisions`: For operators; a read-only access key suffices. */
@@ -3655,12 +3781,16 @@ export interface Api {
     };
     /** Sets the rollout policy of a cluster; omitted fields keep their values. `PUT /clusters/{id}/rollout-policy`: For operators; a read-only access key is rejected. */
     setRolloutPolicy: Call<'clusters.setRolloutPolicy'>;
+    /** Undoes a revision: restores the saved settings that it changed, and publishes them as a save does. `POST /clusters/{id}/revisions/{revision}/undo`: For operators; a read-only access key is rejected. */
+    undoRevision: Call<'clusters.undoRevision'>;
     unknownHosts: {
       /** Returns the response to requests for unknown hosts. `GET /clusters/{clusterId}/unknown-hosts`: For operators; a read-only access key suffices. */
       get: Call<'clusters.unknownHosts.get'>;
       /** Sets the response to requests for unknown hosts and to requests by IP address. `PUT /clusters/{clusterId}/unknown-hosts`: For operators; a read-only access key is rejected. */
       set: Call<'clusters.unknownHosts.set'>;
     };
+    /** Returns the saved settings of a cluster, without its sites, that no node runs. `GET /clusters/{id}/unpublished`: For operators; a read-only access key suffices. */
+    unpublished: Call<'clusters.unpublished'>;
     /** Changes the name or description of a cluster. `PATCH /clusters/{id}`: For operators; a read-only access key is rejected. */
     update: Call<'clusters.update'>;
   };
@@ -3857,6 +3987,8 @@ export interface Api {
     create: Call<'sites.create'>;
     /** Deletes a site and lifts its bans. `DELETE /sites/{id}`: For operators; a read-only access key is rejected. */
     delete: Call<'sites.delete'>;
+    /** Restores the saved settings of a site to what nodes run. `POST /sites/{id}/unpublished/discard`: For operators; a read-only access key is rejected. */
+    discardUnpublished: Call<'sites.discardUnpublished'>;
     /** Lists the site features, with whether every active node of the cluster has the capability. `GET /sites/{id}/features`: For operators; a read-only access key suffices. */
     features: Call<'sites.features'>;
     /** Returns a site. `GET /sites/{id}`: For operators; a read-only access key suffices. For service accounts with the scope sites:read. */
@@ -3873,6 +4005,8 @@ export interface Api {
     launch: Call<'sites.launch'>;
     /** Lists sites, newest first unless sorted otherwise. `GET /sites`: For operators; a read-only access key suffices. For service accounts with the scope sites:read. */
     list: Call<'sites.list'>;
+    /** Publishes the saved settings of a site that no node runs; with canaries, starts one. `POST /sites/{id}/unpublished/publish`: For operators; a read-only access key is rejected. */
+    publishUnpublished: Call<'sites.publishUnpublished'>;
     rules: {
       /** Returns the rules of a site. `GET /sites/{id}/rules`: For operators; a read-only access key suffices. */
       get: Call<'sites.rules.get'>;
@@ -3885,6 +4019,8 @@ export interface Api {
     setEnabled: Call<'sites.setEnabled'>;
     /** Returns the level, load and Under Attack state of a site, with its last change. `GET /sites/{id}/standing`: For operators; a read-only access key suffices. */
     standing: Call<'sites.standing'>;
+    /** Returns the saved settings of a site that no node runs. `GET /sites/{id}/unpublished`: For operators; a read-only access key suffices. */
+    unpublished: Call<'sites.unpublished'>;
     /** Changes the given fields of a site. Inside `originSettings`, omitted `tries` and `statusRetry` keep their values; other omitted fields return to their defaults. `PATCH /sites/{id}`: For operators; a read-only access key is rejected. */
     update: Call<'sites.update'>;
     waf: {
