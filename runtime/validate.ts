@@ -2,8 +2,9 @@
 // would travel in every INFO packet.
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import * as formats from 'ajv-formats';
-import { fail, type Issue } from '../contract/errors.ts';
+import { type ErrorCode, fail, type Issue } from '../contract/errors.ts';
 import type { AnyProcedure } from '../contract/procedure.ts';
+import { CODE_OF_BAD_VALUE } from '../contract/scalars/common.ts';
 import { withTags } from './tagged-unions.ts';
 
 const MAX_ISSUES = 20;
@@ -37,10 +38,18 @@ export function validateInput(procedure: Pick<AnyProcedure, 'input'>, input: unk
   if (!valid(value)) {
     const told = room(value, LARGE) < 0 ? valid : ALL(procedure);
     if (told !== valid) told(value);
-    fail('BAD_REQUEST', { issues: (told.errors ?? []).slice(0, MAX_ISSUES).map(toIssue) });
+    refuse(procedure, (told.errors ?? []).slice(0, MAX_ISSUES).map(toIssue));
   }
-  if (!isStorable(value)) fail('BAD_REQUEST', { issues: textIssues(value, '').slice(0, MAX_ISSUES) });
+  if (!isStorable(value)) refuse(procedure, textIssues(value, '').slice(0, MAX_ISSUES));
   return value;
+}
+
+/** BAD_REQUEST, or the code of the one field that is wrong if its schema has one. */
+function refuse({ input }: Pick<AnyProcedure, 'input'>, issues: Issue[]): never {
+  const [path, ...more] = new Set(issues.map((issue) => issue.path));
+  const property = input.properties[path?.slice(1) ?? ''] as { [CODE_OF_BAD_VALUE]?: ErrorCode } | undefined;
+  const code = more.length === 0 ? property?.[CODE_OF_BAD_VALUE] : undefined;
+  return code === undefined ? fail('BAD_REQUEST', { issues }) : fail(code);
 }
 
 /** What is left of `limit` after a value and what is in it; negative when it is larger. */

@@ -4,6 +4,7 @@ import { referred } from './api-document.ts';
 
 /** Keywords that either become part of the type or of its comment, or only say what is refused at run time. */
 const KNOWN = new Set([
+  'x-error-code',
   '$ref',
   'additionalProperties',
   'anyOf',

@@ -7,6 +7,7 @@ import {
   Nullable,
   OneOf,
   Page,
+  PageCursor,
   PageQuery,
   SearchQuery,
   SortQuery,
@@ -113,11 +114,7 @@ export const usage = resource('usage', {
       ...range,
       siteId,
       cursor: Type.Optional(
-        Type.String({
-          minLength: 1,
-          maxLength: 200,
-          description: '`nextCursor` of the previous page, with the same range.',
-        }),
+        PageCursor('USAGE_CURSOR_INVALID', '`nextCursor` of the previous page, with the same range.'),
       ),
       limit,
     }),

@@ -22,6 +22,11 @@ export const Decimal = Type.String({
   pattern: '^[0-9]{1,20}$',
   description: 'Decimal number as a string. Example: 42.',
 });
+/** Name of the schema keyword with the code of the refusal of a bad value, in place of BAD_REQUEST. */
+export const CODE_OF_BAD_VALUE = 'x-error-code';
+/** A cursor of a list. Every bad one gets the code of the list, also one that is too long or cannot be decoded. */
+export const PageCursor = (code: string, description: string) =>
+  Type.String({ description, [CODE_OF_BAD_VALUE]: code });
 export const Empty = Type.Object({}, { additionalProperties: false });
 /** An input object: unknown fields are refused with their name. */
 export const Input: typeof Type.Object = ((properties: Parameters<typeof Type.Object>[0], options = {}) =>

@@ -1,7 +1,8 @@
 // Query parameters: each once, each known, turned into the type its schema names. What cannot be turned stays text and
 // is refused by the schema.
-import { badField } from '../../contract/errors.ts';
+import { badField, type ErrorCode, fail } from '../../contract/errors.ts';
 import type { AnyProcedure, HttpMethod } from '../../contract/procedure.ts';
+import { CODE_OF_BAD_VALUE } from '../../contract/scalars/common.ts';
 import { isStorable } from './json-body.ts';
 
 /** Puts the parameters of a query into the input; throws BAD_REQUEST. */
@@ -11,6 +12,7 @@ interface Schema {
   type?: string;
   anyOf?: Schema[];
   items?: Schema;
+  [CODE_OF_BAD_VALUE]?: ErrorCode;
 }
 
 const MOST_PARAMETERS = 100;
@@ -35,26 +37,38 @@ export function queryReader(
       if (pair === '') continue;
       const equals = pair.indexOf('=');
       const name = decode(equals === -1 ? pair : pair.slice(0, equals));
-      const value = decode(equals === -1 ? '' : pair.slice(equals + 1));
+      const text = equals === -1 ? '' : pair.slice(equals + 1);
       const path = `/${name.slice(0, 100).replaceAll('~', '~0').replaceAll('/', '~1')}`;
       const toType = turn.get(name);
       if (!toType) badField(path, 'additionalProperties', { additionalProperty: name.slice(0, 100) });
+      const code = properties[name]?.[CODE_OF_BAD_VALUE];
+      if (code !== undefined && (seen.has(name) || decoded(text) === null)) fail(code);
       if (seen.has(name)) badField(path, 'repeated');
       seen.add(name);
-      input[name] = toType(value);
+      input[name] = toType(decode(text));
     }
   };
 }
 
+/** Throws BAD_REQUEST. */
 function decode(text: string): string {
+  const value = unescaped(text) ?? badField('', 'queryEncoding');
+  return isStorable(value) ? value : badField('', 'unicode');
+}
+
+/** Null where {@link decode} throws. */
+function decoded(text: string): string | null {
+  const value = unescaped(text);
+  return value !== null && isStorable(value) ? value : null;
+}
+
+function unescaped(text: string): string | null {
   if (!text.includes('%') && !text.includes('+')) return text;
-  let decoded: string;
   try {
-    decoded = decodeURIComponent(text.replaceAll('+', ' '));
+    return decodeURIComponent(text.replaceAll('+', ' '));
   } catch {
-    return badField('', 'queryEncoding');
+    return null;
   }
-  return isStorable(decoded) ? decoded : badField('', 'unicode');
 }
 
 function turner(schema: Schema): (text: string) => unknown {

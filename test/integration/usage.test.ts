@@ -284,6 +284,51 @@ test.serial('ranges and cursors that cannot be are refused', async (t) => {
   for (const cursor of ['x', 'AAAA', Buffer.from('1 1').toString('base64url'), outside]) {
     await api.refused(t, [400, 'USAGE_CURSOR_INVALID'], 'GET', `${whole}&cursor=${cursor}`);
   }
+  const sealed = (text: string) => Buffer.from(text).toString('base64url');
+  const good = sealed(`1 ${hour / WINDOW_S} ${siteId}`);
+  const bad = [
+    '',
+    '%00',
+    'a%00b',
+    '%ff',
+    '%',
+    '%ED%A0%80',
+    '+',
+    '%F0%9F%98%80',
+    'null',
+    '0',
+    'x'.repeat(201),
+    'x'.repeat(5000),
+    `${good}=`,
+    `${good}%20`,
+    `${good}&cursor=${good}`,
+    good.toUpperCase(),
+    '!!!!',
+    '%7B%22a%22%3A1%7D',
+    sealed('{"window":1,"siteId":"a"}'),
+    sealed('{"window":'),
+    sealed('[]'),
+    sealed('null'),
+    sealed('page:2'),
+    sealed(`2 ${hour / WINDOW_S} ${siteId}`),
+    sealed(`1 -1 ${siteId}`),
+    sealed(`1 9999999999 ${siteId}`),
+    sealed(`1 ${hour / WINDOW_S} ${siteId}\0`),
+    sealed(`1 ${hour / WINDOW_S} `),
+    '1-0',
+  ];
+  for (const cursor of bad) {
+    await api.refused(t, [400, 'USAGE_CURSOR_INVALID'], 'GET', `${whole}&cursor=${cursor}`);
+  }
+  for (const cursor of [5, null, {}, ['a']]) {
+    const input = { from: iso(hour), to: iso(hour + 3600), cursor };
+    const { body } = await api.console.client.request<Body>('POST', '/rpc/usage/list', input, {
+      cookie: api.console.client.cookie,
+      'x-csrf-token': 'orpc',
+    });
+    t.is(body.code, 'USAGE_CURSOR_INVALID', JSON.stringify(cursor));
+  }
+  t.is((await api.call('GET', `${whole}&cursor=${good}`)).status, 200);
   await api.badField(t, '/limit', 'GET', `${whole}&limit=5001`);
   await api.badField(t, '/limit', 'GET', '/usage/changes?limit=0');
   await api.badField(t, '/afterSeq', 'GET', '/usage/changes?afterSeq=-1');
@@ -395,7 +440,8 @@ test.serial('a service account with usage:read may list usage, and nothing else 
   t.is((await ask(`/usage?from=${iso(windowNow() - 300)}&to=${iso(windowNow())}`)).status, 200);
   t.is((await ask('/usage/changes')).status, 200);
   for (const path of ['summary', 'sites', 'gaps', 'export']) {
-    t.is((await ask(`/usage/${path}?from=${iso(windowNow() - 300)}&to=${iso(windowNow())}`)).status, 200, path);
+    const answer = await ask(`/usage/${path}?from=${iso(windowNow() - 300)}&to=${iso(windowNow())}`);
+    t.is(`${answer.status} ${answer.body.code}`, '403 SERVICE_ACCOUNT_FORBIDDEN', path);
   }
   t.is((await ask('/settings/usage')).status, 403);
 });

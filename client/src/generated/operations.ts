@@ -2455,7 +2455,7 @@ export interface UsageListInput {
   to: string;
   /** ID. 1 to 64 characters. */
   siteId?: string | undefined;
-  /** `nextCursor` of the previous page, with the same range. 1 to 200 characters. */
+  /** `nextCursor` of the previous page, with the same range. */
   cursor?: string | undefined;
   /** 1 to 5000; default 1000. */
   limit?: number | undefined;
