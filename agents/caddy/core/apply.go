@@ -71,7 +71,7 @@ func (c *Core) compileContained(entry *configv1.Entry, hash [sha256.Size]byte) (
 }
 
 // Apply moves the configuration from base to target. Every entry is compiled first; then all that compiled take effect
-// at once. An entry that does not compile fails alone, one that needs what this node lacks is held; `unserved` are those
+// at once. An entry that does not compile fails alone, one that needs what this node lacks is lacking; `unserved` are those
 // that came before the node served their site. It fails with ErrBase when base is not the position held.
 func (c *Core) Apply(base, target *nodev1.ConfigPosition, upserts []*configv1.Entry, deletes []*configv1.EntryKey, unserved ...*configv1.EntryKey) (*nodev1.ConfigPosition, []*nodev1.FailedEntry, error) {
 	c.mu.Lock()
@@ -149,7 +149,7 @@ func (e *Edit) put(entry compiled) {
 	if entry.err != nil {
 		var lack lackError
 		if errors.As(entry.err, &lack) {
-			e.hold(entry.key)
+			e.markLacking(entry.key)
 		} else {
 			e.state.failed[entry.key] = &failure{received: entry.hash, reason: reasonText(entry.err), entry: entry.later, guards: guarding(entry)}
 			e.judgeGuarded(entry.key.id)
@@ -208,12 +208,12 @@ func compareKeys(a, b entryKey) int {
 	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.id, b.id))
 }
 
-// Failing lists the keys that fail now or are held, with what runs instead, sorted, at most 10000 of those after a key
+// Failing lists the keys that fail now or are lacking, with what runs instead, sorted, at most 10000 of those after a key
 // (nil: from the first), whether there are more, and the position of which that is true.
 func (c *Core) Failing(after *configv1.EntryKey) (*nodev1.ConfigPosition, []*edgev1.FailingEntry, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	keys := slices.AppendSeq(slices.Collect(maps.Keys(c.state.failed)), maps.Keys(c.state.held))
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(c.state.failed)), maps.Keys(c.state.lacking))
 	slices.SortFunc(keys, compareKeys)
 	if after != nil {
 		at, found := slices.BinarySearchFunc(keys, entryKey{after.GetKind(), after.GetId()}, compareKeys)

@@ -92,7 +92,7 @@ func (c *Core) Report() *edgev1.GetStatusResponse {
 		Sites:         uint64(core.Sites),
 		UptimeSeconds: uint64(time.Since(c.Started).Seconds()),
 		Failed:        core.Failed,
-		Held:          uint64(core.Held),
+		Held:          uint64(core.Lacking),
 		Warnings:      core.Warnings,
 		Capabilities:  Capabilities(),
 

@@ -21,7 +21,7 @@ func RegisterCapability(names ...string) {
 // Capabilities returns the names of all that this program can do, sorted.
 func Capabilities() []string { return slices.Sorted(maps.Keys(capabilities)) }
 
-// lackError says that an entry needs a capability that this node lacks: it is held.
+// lackError says that an entry needs a capability that this node lacks: it is lacking, and not failed.
 type lackError struct{ feature string }
 
 func (e lackError) Error() string {

@@ -184,15 +184,15 @@ type Status struct {
 	Position *nodev1.ConfigPosition
 	Sites    int
 	Failed   []*nodev1.FailedEntry
-	// Entries that are held.
-	Held     int
+	// Entries that are lacking.
+	Lacking  int
 	Warnings []string
 }
 
 // Status returns the state of this moment.
 func (c *Core) Status() Status {
 	c.mu.Lock()
-	s := Status{Position: c.position, Sites: SiteCount(c.Tables()), Failed: c.failedEntries(), Held: len(c.state.held)}
+	s := Status{Position: c.position, Sites: SiteCount(c.Tables()), Failed: c.failedEntries(), Lacking: len(c.state.lacking)}
 	failing := len(c.state.failed)
 	c.mu.Unlock()
 	if failing > maxReportedFailures {

@@ -17,7 +17,7 @@ type Edit struct {
 	published *exchange.Tables
 	// The edit starts from nothing instead of from what is published.
 	whole bool
-	// Sites with entries that are held, or guards that fail, before the edit or after it.
+	// Sites with entries that are lacking, or guards that fail, before the edit or after it.
 	judged map[string]struct{}
 }
 
@@ -57,10 +57,10 @@ type writerState struct {
 	// Body hashes of the running entries other than parts of sites, which know theirs.
 	running map[entryKey][sha256.Size]byte
 	failed  map[entryKey]*failure
-	// Keys whose newest version is held; whether it came before the node served its site.
-	held map[entryKey]bool
-	// Kinds of the held entries of an id.
-	heldOf map[string]map[string]struct{}
+	// Keys whose newest version is lacking; whether it came before the node served its site.
+	lacking map[entryKey]bool
+	// Kinds of the lacking entries of an id.
+	lackingOf map[string]map[string]struct{}
 
 	// The first number that no site had yet, and those that sites gave back.
 	nextNumber  uint32
@@ -73,8 +73,8 @@ func newWriterState() *writerState {
 		waiting:    map[string][]partEntry{},
 		running:    map[entryKey][sha256.Size]byte{},
 		failed:     map[entryKey]*failure{},
-		held:       map[entryKey]bool{},
-		heldOf:     map[string]map[string]struct{}{},
+		lacking:    map[entryKey]bool{},
+		lackingOf:  map[string]map[string]struct{}{},
 		nextNumber: 1,
 	}
 	for _, make := range writerStates {

@@ -47,7 +47,7 @@ func TestEntriesThatCannotBeUsed(t *testing.T) {
 			t.Errorf("%v", f)
 		}
 	}
-	if core.PlanOfHost(c.Tables(), "good.com") == nil || c.Status().Held != 1 {
+	if core.PlanOfHost(c.Tables(), "good.com") == nil || c.Status().Lacking != 1 {
 		t.Error("the entries did not fail alone")
 	}
 }

@@ -14,7 +14,7 @@ import (
 //	the entry is a site's         the site answers nothing of its own
 //	the entry is the cluster's    no site does
 //
-// A guard that is held does not fail.
+// A guard that is lacking does not fail.
 
 // unguarded says that a guard of the cluster is missing.
 var unguarded = exchange.NewSetting("guards of the cluster are missing", false)

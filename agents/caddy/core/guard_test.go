@@ -83,7 +83,7 @@ func TestAGuardThatFailsOpensNothing(t *testing.T) {
 			{[]*configv1.Entry{siteA, siteB, doorOf("a", "shut")}, nil}, {nil, []*configv1.EntryKey{edgetest.Key("test: door", "a")}},
 			{[]*configv1.Entry{doorOf("a", "broken")}, nil},
 		}, "", "open", false, true, 1},
-		{"held, which is no failure", []step{{[]*configv1.Entry{siteA, siteB}, nil}, {[]*configv1.Entry{held}, nil}}, "", "open", true, true, 0},
+		{"lacking, which is no failure", []step{{[]*configv1.Entry{siteA, siteB}, nil}, {[]*configv1.Entry{held}, nil}}, "", "open", true, true, 0},
 		{"of the cluster, a former one", []step{{[]*configv1.Entry{siteA, siteB, gatesOf("shut")}, nil}, {[]*configv1.Entry{gatesOf("broken")}, nil}}, "", "shut", true, true, 1},
 		{"of the cluster, none before", []step{{[]*configv1.Entry{siteA, siteB, doorOf("a", "shut"), gatesOf("broken")}, nil}}, "shut", "open", false, false, 1},
 		{"of the cluster, then a good one", []step{{[]*configv1.Entry{siteA, siteB, gatesOf("broken")}, nil}, {[]*configv1.Entry{gatesOf("shut")}, nil}}, "", "shut", true, true, 0},

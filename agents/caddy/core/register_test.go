@@ -254,15 +254,15 @@ func TestCapabilitiesOfTheAgentAreNoFault(t *testing.T) {
 	if failed := edgetest.Change(t, told, []*configv1.Entry{needing("kernel-ban-v1", "metrics-v1", "bans-v1", "domains-v2")}); len(failed) > 0 {
 		t.Errorf("%v", failed)
 	}
-	if failed := edgetest.Change(t, told, []*configv1.Entry{needing("kernel-ban-v1", "waf-v9")}); len(failed) > 0 || told.Status().Held != 1 {
-		t.Errorf("%v, %d held", failed, told.Status().Held)
+	if failed := edgetest.Change(t, told, []*configv1.Entry{needing("kernel-ban-v1", "waf-v9")}); len(failed) > 0 || told.Status().Lacking != 1 {
+		t.Errorf("%v, %d lacking", failed, told.Status().Lacking)
 	}
 	if slices.Contains(told.Report().GetCapabilities(), "metrics-v1") {
 		t.Error("what the agent does is reported as the data plane's")
 	}
 	untold := newCore(t)
-	if edgetest.Change(t, untold, []*configv1.Entry{needing("metrics-v1")}); untold.Status().Held != 1 {
-		t.Errorf("%d held", untold.Status().Held)
+	if edgetest.Change(t, untold, []*configv1.Entry{needing("metrics-v1")}); untold.Status().Lacking != 1 {
+		t.Errorf("%d lacking", untold.Status().Lacking)
 	}
 }
 

@@ -71,7 +71,7 @@ var order = []row{
 	{"rules", forLocal, rules.Stage, policyFails},
 	{"https", notForLocal, handshake.ForceHTTPS, policyFails},
 	{"cc-client", notForLocal, cc.Clients, failure{}},
-	{"held", forLocal, deferred, failure{}},
+	{"deferred", forLocal, deferred, failure{}},
 	{"challenge", notForLocal, challenge.Stage, challengeFails},
 	{"limits", forLocal, origin.Limits, failure{}},
 	{"waf", notForLocal, waf.Stage, wafFails},

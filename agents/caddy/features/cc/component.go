@@ -22,7 +22,7 @@ var component = core.NewComponent("CC mitigation", func(c *core.Core) *Guard {
 			}
 			return nil
 		},
-		Held:     func(held *Held) bool { return c.ReadHeld(securityJournal, held.Take) },
+		Former:   func(former *Former) bool { return c.ReadFormer(securityJournal, former.Take) },
 		Panicked: func(p any) { c.LogPanic("evaluating CC mitigation", p) },
 	})
 })
@@ -37,9 +37,9 @@ func Of(c *core.Core) *Guard { return component.Of(c) }
 
 // Restore continues the levels of the agent's journal when the process starts.
 func (g *Guard) Restore() {
-	held := &Held{}
-	if g.options.Held != nil && g.options.Held(held) {
-		g.Load(held)
+	former := &Former{}
+	if g.options.Former != nil && g.options.Former(former) {
+		g.Load(former)
 	}
 }
 

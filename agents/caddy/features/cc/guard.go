@@ -46,8 +46,8 @@ type Options struct {
 	InstanceID string
 	// Thresholds returns those of a site, nil while its policy is off or it does not exist.
 	Thresholds func(siteID string) *Thresholds
-	// Held has what the agent keeps of a former process taken in, and says whether it is to be used; nil where nobody keeps it.
-	Held func(*Held) bool
+	// Former has what the agent keeps of a former process taken in, and says whether it is to be used; nil where nobody keeps it.
+	Former func(*Former) bool
 	// Panicked hears of a panic that was contained to one evaluation; nil lets it end the process.
 	Panicked func(p any)
 	// Now is nil for the real clock.

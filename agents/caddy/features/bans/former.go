@@ -9,41 +9,41 @@ import (
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 )
 
-// Held collects the node's own bans from the agent's security journal, record by record. The zero value holds none.
-type Held struct {
-	bans map[heldKey]heldBan
+// Former collects the node's own bans from the agent's security journal, record by record. The zero value holds none.
+type Former struct {
+	bans map[formerKey]formerBan
 	// Counts what was taken, so that the bans come out in the order of writing.
 	taken int
 }
 
-type heldKey struct {
+type formerKey struct {
 	siteID  string
 	network netip.Prefix
 }
 
-type heldBan struct {
+type formerBan struct {
 	expiresAtMs int64
 	at          int
 }
 
 // Take takes the next record. What cannot be read is skipped.
-func (h *Held) Take(record *edgev1.JournalRecord) {
+func (h *Former) Take(record *edgev1.JournalRecord) {
 	for _, ban := range record.GetSecurity().GetBans() {
 		network, err := parseNetwork(ban.GetCidr())
 		if err != nil {
 			continue
 		}
 		if h.bans == nil {
-			h.bans = map[heldKey]heldBan{}
+			h.bans = map[formerKey]formerBan{}
 		}
-		key := heldKey{ban.GetSiteId(), network}
+		key := formerKey{ban.GetSiteId(), network}
 		h.taken++
 		// Of two bans of a network the later end counts.
-		h.bans[key] = heldBan{max(ban.GetExpiresAtMs(), h.bans[key].expiresAtMs), h.taken}
+		h.bans[key] = formerBan{max(ban.GetExpiresAtMs(), h.bans[key].expiresAtMs), h.taken}
 	}
 	for _, lift := range record.GetSecurityMark().GetLifted() {
 		network, err := parseNetwork(lift.GetCidr())
-		key := heldKey{lift.GetSiteId(), network}
+		key := formerKey{lift.GetSiteId(), network}
 		if held, ok := h.bans[key]; err == nil && ok && held.expiresAtMs <= lift.GetExpiresNoLaterThanMs()+liftSlack.Milliseconds() {
 			delete(h.bans, key)
 		}
@@ -52,15 +52,15 @@ func (h *Held) Take(record *edgev1.JournalRecord) {
 
 // Load takes in own bans that a former process of this node made, with what is left of their time, until the agent says
 // which of them still stand (RestoreOwn).
-func (t *Table) Load(held *Held) {
-	keys := make([]heldKey, 0, len(held.bans))
-	for key := range held.bans {
+func (t *Table) Load(former *Former) {
+	keys := make([]formerKey, 0, len(former.bans))
+	for key := range former.bans {
 		keys = append(keys, key)
 	}
-	slices.SortFunc(keys, func(a, b heldKey) int { return cmp.Compare(held.bans[a].at, held.bans[b].at) })
+	slices.SortFunc(keys, func(a, b formerKey) int { return cmp.Compare(former.bans[a].at, former.bans[b].at) })
 	bans := make([]*nodev1.OwnBan, len(keys))
 	for i, key := range keys {
-		bans[i] = &nodev1.OwnBan{SiteId: key.siteID, Cidr: key.network.String(), ExpiresAtMs: held.bans[key].expiresAtMs}
+		bans[i] = &nodev1.OwnBan{SiteId: key.siteID, Cidr: key.network.String(), ExpiresAtMs: former.bans[key].expiresAtMs}
 	}
 	t.restoreOwn(bans, true)
 }
@@ -78,8 +78,8 @@ const securityJournal = "security.journal"
 
 // loadOwn takes in the own bans that the agent's journal holds.
 func (b *Bans) loadOwn() {
-	held := &Held{}
-	if b.core.ReadHeld(securityJournal, held.Take) {
-		b.Load(held)
+	former := &Former{}
+	if b.core.ReadFormer(securityJournal, former.Take) {
+		b.Load(former)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 )
 
-// An entry that needs a capability this node lacks is held: its former version keeps serving, and what comes beside it
-// takes effect. Held is not failed. Without a former version
+// An entry that needs a capability this node lacks is called lacking: its former version keeps serving, and what comes beside it
+// takes effect. Lacking is not failed. Without a former version
 //
 //	the node served the site before the entry came     the site goes on without the entry
 //	it did not, or the entry is the site's own         the site answers nothing of its own
@@ -18,7 +18,7 @@ import (
 // The agent knows which of the two it is, because it sees entries in the order in which they come: it marks the key.
 
 // SwitchesOf names the emergency switches of a kind of parts of sites. They are taken over even from an entry that is
-// held or does not compile: merge returns the version that runs with the switches of the one received. running is nil
+// lacking or does not compile: merge returns the version that runs with the switches of the one received. running is nil
 // when none runs; nil is returned where none is to run. Call it from init, after the parts of the kind.
 func SwitchesOf[M interface {
 	comparable
@@ -36,28 +36,28 @@ func SwitchesOf[M interface {
 	}
 }
 
-func (e *Edit) hold(key entryKey) {
-	e.state.held[key] = false
-	kinds := e.state.heldOf[key.id]
+func (e *Edit) markLacking(key entryKey) {
+	e.state.lacking[key] = false
+	kinds := e.state.lackingOf[key.id]
 	if kinds == nil {
 		kinds = map[string]struct{}{}
-		e.state.heldOf[key.id] = kinds
+		e.state.lackingOf[key.id] = kinds
 	}
 	kinds[key.kind] = struct{}{}
 	e.judge(key.id)
 }
 
-// letGo ends that a key is held. Every change of a site passes here, so what was said of its held entries is judged anew.
+// letGo ends that a key is lacking. Every change of a site passes here, so what was said of its lacking entries is judged anew.
 func (e *Edit) letGo(key entryKey) {
-	kinds, ok := e.state.heldOf[key.id]
+	kinds, ok := e.state.lackingOf[key.id]
 	if !ok {
 		return
 	}
 	e.judge(key.id)
-	delete(e.state.held, key)
+	delete(e.state.lacking, key)
 	delete(kinds, key.kind)
 	if len(kinds) == 0 {
-		delete(e.state.heldOf, key.id)
+		delete(e.state.lackingOf, key.id)
 	}
 }
 
@@ -71,8 +71,8 @@ func (e *Edit) judge(id string) {
 func (e *Edit) markUnserved(keys []*configv1.EntryKey) {
 	for _, k := range keys {
 		key := entryKey{k.GetKind(), k.GetId()}
-		if _, held := e.state.held[key]; held {
-			e.state.held[key] = true
+		if _, lacking := e.state.lacking[key]; lacking {
+			e.state.lacking[key] = true
 		}
 	}
 }
@@ -106,8 +106,8 @@ func (e *Edit) takeSwitches(key entryKey, body []byte) {
 	case next == nil && known != nil:
 		e.removePart(k, key.id)
 	case next == nil && k.name == siteKind:
-		_, held := e.state.held[key]
-		if held {
+		_, lacking := e.state.lacking[key]
+		if lacking {
 			e.announce(key.id, newest.(*configv1.Site), old)
 		}
 	case next != nil:
@@ -137,7 +137,7 @@ func (e *Edit) putSwitched(k *kind, id string, base *received, running, next pro
 	e.putPart(id, entry, read, nil)
 }
 
-// announce puts a site whose own entry is held and of which there is no former version in its place, without anything of
+// announce puts a site whose own entry is lacking and of which there is no former version in its place, without anything of
 // it but the names this node understands: visitors are told that it cannot be served.
 func (e *Edit) announce(id string, message *configv1.Site, old *exchange.Plan) {
 	read := new(site)
@@ -159,7 +159,7 @@ func (e *Edit) announce(id string, message *configv1.Site, old *exchange.Plan) {
 	e.placeNamed(next, old)
 }
 
-// settleServed makes the sites that this edit touched answer, or not, as their held and failing entries say.
+// settleServed makes the sites that this edit touched answer, or not, as their lacking and failing entries say.
 func (e *Edit) settleServed() {
 	e.settleGuards()
 	for id := range e.judged {
@@ -168,7 +168,7 @@ func (e *Edit) settleServed() {
 			continue
 		}
 		unserved, unguarded := false, e.isUnguarded(plan)
-		for kind := range e.state.heldOf[id] {
+		for kind := range e.state.lackingOf[id] {
 			unserved = unserved || e.isUnserved(plan, entryKey{kind, id})
 		}
 		if plan.Unserved == unserved && plan.Unguarded == unguarded {
@@ -183,7 +183,7 @@ func (e *Edit) settleServed() {
 	}
 }
 
-// isUnserved says whether a held entry keeps its site from answering.
+// isUnserved says whether a lacking entry keeps its site from answering.
 func (e *Edit) isUnserved(plan *exchange.Plan, key entryKey) bool {
 	k := kinds[key.kind]
 	var base *received
@@ -191,7 +191,7 @@ func (e *Edit) isUnserved(plan *exchange.Plan, key entryKey) bool {
 		base = entryOf(siteOf(plan).entries, k).version()
 	}
 	if key.kind != siteKind {
-		return base == nil && e.state.held[key]
+		return base == nil && e.state.lacking[key]
 	}
 	if base == nil {
 		return true

@@ -14,7 +14,7 @@ func levels(sites ...*edgev1.SiteLevelState) *edgev1.JournalRecord {
 func TestLevelsOfTheJournalGoOnCoolingDown(t *testing.T) {
 	r := newRig(t)
 	r.policy["a"], r.policy["calm"] = strict(nil), strict(nil)
-	var held Held
+	var former Former
 	for _, record := range []*edgev1.JournalRecord{
 		levels(&edgev1.SiteLevelState{SiteId: "a", Site: &edgev1.LevelState{Level: 1}}, &edgev1.SiteLevelState{SiteId: "calm", Site: &edgev1.LevelState{Level: 2}}),
 		{Record: &edgev1.JournalRecord_SecurityMark{SecurityMark: &edgev1.SecurityMark{}}},
@@ -24,9 +24,9 @@ func TestLevelsOfTheJournalGoOnCoolingDown(t *testing.T) {
 			&edgev1.SiteLevelState{SiteId: "off", Site: &edgev1.LevelState{Level: 2}},
 		),
 	} {
-		held.Take(record)
+		former.Take(record)
 	}
-	r.Load(&held)
+	r.Load(&former)
 	if r.level("/") != 3 || r.level("/hot") != 4 || len(r.Security()) != 1 {
 		t.Fatalf("%d %d %v", r.level("/"), r.level("/hot"), r.Security())
 	}

@@ -38,7 +38,7 @@ func apply(t *testing.T, c *core.Core, upserts []*configv1.Entry, unserved ...*c
 	}
 }
 
-// Held is not failed: the former version keeps serving, what comes beside it takes effect, and a new program takes over
+// Lacking is not failed: the former version keeps serving, what comes beside it takes effect, and a new program takes over
 // what was held.
 func TestAnEntryThatNeedsWhatTheNodeLacksIsHeld(t *testing.T) {
 	dir := t.TempDir()
@@ -53,7 +53,7 @@ func TestAnEntryThatNeedsWhatTheNodeLacksIsHeld(t *testing.T) {
 		}
 		status := c.Report()
 		if len(status.GetFailed()) != 0 || status.GetHeld() != 1 || status.GetConfig().GetRevision() != 2 {
-			t.Errorf("%v failed, %d held at %v", status.GetFailed(), status.GetHeld(), status.GetConfig())
+			t.Errorf("%v failed, %d lacking at %v", status.GetFailed(), status.GetHeld(), status.GetConfig())
 		}
 		_, failing, _ := c.Failing(nil)
 		if want := sha256.Sum256(former.GetBody()); len(failing) != 1 || !bytes.Equal(failing[0].GetRunningHash(), want[:]) {
@@ -77,18 +77,18 @@ func TestAnEntryThatNeedsWhatTheNodeLacksIsHeld(t *testing.T) {
 	holds(c)
 
 	upgraded := able(dir)
-	if core.PlanOfHost(upgraded.Tables(), "new.com") == nil || core.PlanOfHost(upgraded.Tables(), "a.com") != nil || upgraded.Status().Held != 0 {
+	if core.PlanOfHost(upgraded.Tables(), "new.com") == nil || core.PlanOfHost(upgraded.Tables(), "a.com") != nil || upgraded.Status().Lacking != 0 {
 		t.Error("the new version was not applied")
 	}
 	// And a change back needs nothing.
 	edgetest.Change(t, c, []*configv1.Entry{former})
-	if c.Status().Held != 0 || core.PlanOfHost(c.Tables(), "a.com") == nil {
-		t.Error("a version that needs nothing is held")
+	if c.Status().Lacking != 0 || core.PlanOfHost(c.Tables(), "a.com") == nil {
+		t.Error("a version that needs nothing is lacking")
 	}
 	edgetest.Change(t, c, []*configv1.Entry{newer})
 	edgetest.Change(t, c, nil, edgetest.Key("site", "a"))
-	if c.Status().Held != 0 || core.PlanOfHost(c.Tables(), "a.com") != nil {
-		t.Error("a deletion is held")
+	if c.Status().Lacking != 0 || core.PlanOfHost(c.Tables(), "a.com") != nil {
+		t.Error("a deletion is lacking")
 	}
 }
 
@@ -120,7 +120,7 @@ func TestAHeldEntryWithoutAFormerVersion(t *testing.T) {
 	unserved(fresh, false)
 }
 
-// The site's own entry is the one that is held: its names are known, and nothing else of it.
+// The site's own entry is the one that is lacking: its names are known, and nothing else of it.
 func TestASiteThatWasNeverServedIsAnnounced(t *testing.T) {
 	c := newCore(t)
 	held := func(domains ...string) *configv1.Entry {
@@ -186,7 +186,7 @@ func TestEmergencySwitchesAreNeverHeld(t *testing.T) {
 	}
 	// The first version comes once more: nothing of the switches is left in it.
 	edgetest.Change(t, c, []*configv1.Entry{on, calm})
-	if plan := planOf(t, c, "a"); plan.Disabled || challenge.ProtectionOf(plan).UnderAttack || c.Status().Held != 0 {
+	if plan := planOf(t, c, "a"); plan.Disabled || challenge.ProtectionOf(plan).UnderAttack || c.Status().Lacking != 0 {
 		t.Errorf("%v", plan)
 	}
 }

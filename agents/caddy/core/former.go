@@ -8,10 +8,10 @@ import (
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 )
 
-// ReadHeld reads a journal of the state folder in which the agent keeps what a former process held, record by record,
+// ReadFormer reads a journal of the state folder in which the agent keeps what a former process held, record by record,
 // and says whether it is to be used: one of another cluster is not. Damage is logged only, because the agent reports and
 // repairs that journal itself; a torn tail is what a write in progress looks like.
-func (c *Core) ReadHeld(name string, take func(*edgev1.JournalRecord)) bool {
+func (c *Core) ReadFormer(name string, take func(*edgev1.JournalRecord)) bool {
 	header, d := ReadJournal(filepath.Join(c.stateDir, name), take)
 	if d.Text != "" && !d.Torn {
 		c.log.Warn("a journal is damaged", zap.String("journal", name), zap.String("damage", d.Text))

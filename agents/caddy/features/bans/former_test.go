@@ -27,11 +27,11 @@ func mark(lifted ...*nodev1.OwnBanLift) *edgev1.JournalRecord {
 }
 
 func load(c *clock, capacity int, records ...*edgev1.JournalRecord) *Table {
-	table, held := New(capacity, 1<<20, c.now), Held{}
+	table, former := New(capacity, 1<<20, c.now), Former{}
 	for _, record := range records {
-		held.Take(record)
+		former.Take(record)
 	}
-	table.Load(&held)
+	table.Load(&former)
 	return table
 }
 
