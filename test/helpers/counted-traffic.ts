@@ -217,7 +217,7 @@ const VISITS: readonly ((talk: Talk, speaker: Speaker) => Promise<void>)[] = [
     const to = domain();
     say('', 'GET / HTTP/1.1\r\nHost: unknown.example\r\n\r\n');
     await talk.expect('GET', 404);
-    say('', `HEAD /.svc/health HTTP/1.1\r\nHost: ${to}\r\n\r\n`);
+    say('', `HEAD /.svc/health HTTP/1.1\r\nHost: 192.0.2.9\r\n\r\n`);
     await talk.expect('HEAD', 200);
     say(to, `HEAD /?size=9 HTTP/1.1\r\nHost: ${to}\r\nConnection: close\r\n\r\n`);
     await talk.expect('HEAD', 200);

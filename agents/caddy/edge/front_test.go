@@ -183,7 +183,7 @@ func TestLimitOnWrites(t *testing.T) {
 		request  string
 		statuses []int
 	}{
-		{"HEAD /.svc/health HTTP/1.1\r\nHost: a.test\r\n\r\n", []int{200}},
+		{"HEAD /.svc/health HTTP/1.1\r\nHost: 192.0.2.9\r\n\r\n", []int{200}},
 		{"HEAD /.svc/challenge/worker.js HTTP/1.1\r\nHost: a.test\r\n\r\n", []int{200}},
 		{"POST / HTTP/1.1\r\nHost: a.test\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\nx", []int{100, 200}},
 		{"GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n", []int{200}},
@@ -244,7 +244,7 @@ func TestConnectionsEndAfterRequestsOfTwoEnds(t *testing.T) {
 		"chunks":                "POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 		"chunks Caddy refuses":  "POST / HTTP/1.1\r\nHost: ...\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 		"chunks to nobody":      "POST / HTTP/1.1\r\nHost: b.test\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-		"chunks for the health": "GET /.svc/health HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		"chunks for the health": "GET /.svc/health HTTP/1.1\r\nHost: 192.0.2.9\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 	} {
 		for _, e := range []*live.Edge{direct, chain} {
 			answers := e.Raw(request + "GET /second HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n")

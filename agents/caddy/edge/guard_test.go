@@ -35,7 +35,7 @@ func TestASiteWhoseGuardFails(t *testing.T) {
 	expect("no guard", "a.com", "/", 502, "no-origin")
 	edgetest.Change(t, h.core, []*configv1.Entry{guard(false)})
 	expect("it fails", "a.com", "/", 503, "policy-unavailable")
-	expect("it fails", "a.com", "/.svc/health", 200, "")
+	expect("it fails", "192.0.2.9", "/.svc/health", 200, "")
 	expect("it fails", "b.com", "/", 502, "no-origin")
 	h.change(t, guard(true))
 	expect("it is there", "a.com", "/", 502, "no-origin")

@@ -224,7 +224,7 @@ func TestHealthCountsForTheNodeAlone(t *testing.T) {
 	h := newHandler(t, edgetest.Entry("site", "a", edgetest.Site(0, "a.com")))
 	h.ban(t, "", "192.0.2.1/32")
 	for method, body := range map[string]string{"GET": "ok", "HEAD": ""} {
-		if w, _ := h.send(request(method, "a.com", "/.svc/health")); w.Code != 200 || w.Body.String() != body || w.Header().Get("Content-Length") != "2" {
+		if w, _ := h.send(request(method, "192.0.2.9", "/.svc/health")); w.Code != 200 || w.Body.String() != body || w.Header().Get("Content-Length") != "2" {
 			t.Errorf("%s: %d %q %v", method, w.Code, w.Body, w.Header())
 		}
 	}

@@ -237,8 +237,13 @@ func TestConnectionsOfNoNameAnswerHealthAlone(t *testing.T) {
 		// No client sends an address as a name.
 		for _, name := range []string{"", "health.svc.invalid"} {
 			c := e.client(t, name)
-			if r, body := e.ask(t, c, "GET", healthPath, "a.com", nil); told(r) != "200 " || body != "ok" {
-				t.Errorf("HTTP %d, %q: %s %q", protocol, name, told(r), body)
+			for _, host := range []string{"192.0.2.9", "health.svc.invalid"} {
+				if r, body := e.ask(t, c, "GET", healthPath, host, nil); told(r) != "200 " || body != "ok" {
+					t.Errorf("HTTP %d, %q, %s: %s %q", protocol, name, host, told(r), body)
+				}
+			}
+			if r, _ := e.ask(t, c, "GET", healthPath, "a.com", nil); told(r) != "421 sni-host-mismatch" {
+				t.Errorf("HTTP %d, %q: the health on a site's host: %s", protocol, name, told(r))
 			}
 			if r, _ := e.ask(t, c, "GET", "/", "a.com", nil); told(r) != "421 sni-host-mismatch" {
 				t.Errorf("HTTP %d, %q: %s", protocol, name, told(r))

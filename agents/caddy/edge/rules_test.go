@@ -44,7 +44,7 @@ func TestPlaceOfTheRules(t *testing.T) {
 	for target, want := range map[string]string{
 		"/":            "451 policy-denied",
 		"/.svc/x":      "404 not-found",
-		"/.svc/health": "200 ",
+		"/.svc/health": "404 not-found",
 	} {
 		if got := h.statusOf(request("GET", "a.com", target)); got != want {
 			t.Errorf("%s: %s, not %s", target, got, want)

@@ -224,7 +224,7 @@ func (v *visitor) visit() {
 	case 7: // What is of no site.
 		v.say(conn, "", "GET / HTTP/1.1\r\nHost: unknown.com\r\n\r\n")
 		v.answer(r, "GET", 404)
-		v.say(conn, "", "HEAD /.svc/health HTTP/1.1\r\nHost: a.com\r\n\r\n")
+		v.say(conn, "", "HEAD /.svc/health HTTP/1.1\r\nHost: 192.0.2.9\r\n\r\n")
 		v.answer(r, "HEAD", 200)
 		v.say(conn, site, "HEAD /?size=9 HTTP/1.1\r\nHost: "+site+".com\r\n"+last)
 		v.answer(r, "HEAD", 200)

@@ -149,7 +149,7 @@ func (o crowdOrder) open(i int) net.Conn {
 		return conn
 	}
 	_ = conn.SetDeadline(time.Now().Add(live.Wait))
-	if _, err := io.WriteString(conn, "GET /.svc/health HTTP/1.1\r\nHost: a.test\r\n\r\n"); err == nil {
+	if _, err := io.WriteString(conn, "GET /.svc/health HTTP/1.1\r\nHost: 192.0.2.9\r\n\r\n"); err == nil {
 		var response *http.Response
 		if response, err = http.ReadResponse(bufio.NewReader(conn), nil); err == nil {
 			_, err = io.Copy(io.Discard, response.Body)

@@ -114,12 +114,19 @@ func TestEdgeServesFromItsJournals(t *testing.T) {
 			t.Errorf("%d bytes:\n%s", len(answer), answer)
 		}
 	})
-	t.Run("health answers on any host", func(t *testing.T) {
-		response, body := e.Get("GET", "whatever.test", "/.svc/health")
-		if response.StatusCode != 200 || body != "ok" || response.Header.Get("Cache-Control") != "no-store" {
-			t.Errorf("%d %q", response.StatusCode, body)
+	t.Run("health responds on hosts that mean the node", func(t *testing.T) {
+		for _, host := range []string{"192.0.2.9", "192.0.2.9:80", "[2001:db8::1]:80", "health.svc.invalid", "HEALTH.svc.invalid:80"} {
+			response, body := e.Get("GET", host, "/.svc/health")
+			if response.StatusCode != 200 || body != "ok" || response.Header.Get("Cache-Control") != "no-store" {
+				t.Errorf("%s: %d %q", host, response.StatusCode, body)
+			}
 		}
-		e.Expect("POST", "a.test", "/.svc/health", 404, "not-found")
+		if answer := e.Raw("GET /.svc/health HTTP/1.0\r\n\r\n"); !strings.HasPrefix(answer, "HTTP/1.0 200 ") || !strings.HasSuffix(answer, "ok") {
+			t.Errorf("without a Host: %q", answer)
+		}
+		e.Expect("POST", "192.0.2.9", "/.svc/health", 404, "unknown-host")
+		e.Expect("GET", "a.test", "/.svc/health", 404, "not-found")
+		e.Expect("GET", "whatever.test", "/.svc/health", 404, "unknown-host")
 	})
 	t.Run("requests about the server are refused", func(t *testing.T) {
 		for _, line := range []string{"OPTIONS * HTTP/1.1", "CONNECT a.test:443 HTTP/1.1"} {

@@ -39,7 +39,7 @@ func (t *Terminator) healthCertificate() (tls.Certificate, error) {
 	}
 	now := t.core.Now()
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: healthName}, DNSNames: []string{healthName},
+		SerialNumber: serial, Subject: pkix.Name{CommonName: HealthName}, DNSNames: []string{HealthName},
 		// Clocks of those who check may be behind.
 		NotBefore: now.AddDate(0, 0, -1), NotAfter: now.AddDate(healthYears, 0, 0),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, BasicConstraintsValid: true,

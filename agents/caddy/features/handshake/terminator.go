@@ -99,8 +99,8 @@ func (t *Terminator) checked(siteID string) {
 	}
 }
 
-// healthName is what checks of the node's health ask for.
-const healthName = "health.svc.invalid"
+// HealthName is what checks of the node's health ask for.
+const HealthName = "health.svc.invalid"
 
 // decide finds the configuration for a client by its hello.
 func (t *Terminator) decide(hello *tls.ClientHelloInfo) (*tls.Config, error) {
@@ -169,7 +169,7 @@ func serverName(sni string) (host string, named bool) {
 	case kind == core.HostAddress:
 		return "", false
 	}
-	return host, host != healthName
+	return host, host != HealthName
 }
 
 func isQUIC(conn exchange.HandshakeConn) bool {

@@ -66,7 +66,7 @@ func TestChecksOfTheNodeGetItsOwnCertificate(t *testing.T) {
 			t.Fatal(err)
 		}
 		leaf := state.PeerCertificates[0]
-		if leaf.Subject.CommonName != healthName || leaf.VerifyHostname(healthName) != nil || leaf.NotAfter.Before(time.Now().AddDate(9, 11, 0)) {
+		if leaf.Subject.CommonName != HealthName || leaf.VerifyHostname(HealthName) != nil || leaf.NotAfter.Before(time.Now().AddDate(9, 11, 0)) {
 			t.Errorf("%v", leaf.Subject)
 		}
 		if h := n.last(); !h.Health || h.SiteID != "" || h.ServerName != name {
