@@ -233,7 +233,7 @@ func TestEntriesOfPartsThatFailAlone(t *testing.T) {
 	for _, f := range failed {
 		reasons[f.GetId()] = f.GetReason()
 	}
-	for id, want := range map[string]string{"a": "rude", "b": "panicked", "": "id of its site", "c": "203 bytes"} {
+	for id, want := range map[string]string{"a": "rude", "b": "a panic", "": "id of its site", "c": "203 bytes"} {
 		if !strings.Contains(reasons[id], want) {
 			t.Errorf("%q: %q", id, reasons[id])
 		}
