@@ -233,7 +233,7 @@ export const SUPERVISE_OPTIONS: readonly OptionSpec[] = [
     default: 0,
     min: 0,
     max: 1_048_576,
-    help: 'Of it for one /24 (IPv6: /48), MiB; 0 is a quarter of all, at most 32.',
+    help: 'Of it for one /24 (IPv6: /48), MiB; 0 is a quarter of all, at most 24.',
   },
   {
     name: 'origin-stale-seconds',

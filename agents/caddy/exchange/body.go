@@ -115,7 +115,7 @@ func (b *Body) Look(n int) (head []byte, whole bool, err error) {
 		if len(b.head) == cap(b.head) {
 			// Each step leaves a piece to the collector, so there are few.
 			more := min(n-len(b.head), max(3*len(b.head), firstLook))
-			if len(b.head) > 0 && !b.Reserve(more) {
+			if len(b.head) > 0 && !b.Reserve(more+b.serverBytes()) {
 				b.end = ErrNoMemory
 				break
 			}
@@ -138,6 +138,16 @@ func (b *Body) Look(n int) (head []byte, whole bool, err error) {
 	}
 	return b.head[:min(n, len(b.head))], whole && len(b.head) <= n, nil
 }
+
+// serverBytes is what the server holds of a body beside what was read: HTTP/2 keeps a piece until all of it came.
+func (b *Body) serverBytes() int {
+	if b.reserved > 0 || b.exchange.In.Major != 2 {
+		return 0
+	}
+	return serverPiece
+}
+
+const serverPiece = 16 << 10
 
 // firstLook is the room that a look at a body starts with. It is part of what every request may take.
 const firstLook = 4 << 10

@@ -47,6 +47,7 @@ func (x *Exchange) sentHead(status int) {
 
 // sent counts bytes of a body that were written to the client.
 func (x *Exchange) sent(n int64) {
+	x.bodySent += n
 	if x.account != nil && n > 0 {
 		x.account.send(uint64(n))
 	}

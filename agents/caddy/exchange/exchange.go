@@ -41,7 +41,9 @@ type Exchange struct {
 	Begun time.Time
 
 	// Pays for the bytes where there is no meter; nil while nobody does.
-	account  *Account
+	account *Account
+	// Bytes of the response body that were written.
+	bodySent int64
 	ctx      context.Context
 	writer   http.ResponseWriter
 	answer   Answer
@@ -111,6 +113,9 @@ type WriteBound interface {
 	BoundWrites()
 	// Gather has the answer that is written next, with a body of so many bytes, leave in one piece.
 	Gather(bodyBytes int)
+	// MayWait hears of a response that was handed to the server, with so many bytes of its body. It reports whether the client
+	// may leave the last of them waiting.
+	MayWait(bodyBytes int64) bool
 }
 
 // Stage decides about an exchange: an answer ends the way, nil goes on. It never writes.

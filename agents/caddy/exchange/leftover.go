@@ -18,6 +18,15 @@ func (b *Body) leftOver() bool {
 	return b.stream != nil && b.duplex && b.end != io.EOF && b.exchange.In.Major == 1
 }
 
+// Refuse gives up the body of an HTTP/2 request that nobody is going to read: the server throws away what came of it and
+// what still comes.
+func (b *Body) Refuse() {
+	if b.stream != nil && b.exchange.In.Major == 2 {
+		b.end = ErrBodyStopped
+		_ = b.asked.Body.Close()
+	}
+}
+
 // endConnection completes a response whose request has a left-over body, and closes its connection. Taking the connection
 // from the server is the one documented way to have it read no further request. It reports false where the response did not
 // leave whole, or where the server keeps its connection; the handler must then abort.

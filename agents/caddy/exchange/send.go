@@ -9,6 +9,16 @@ import (
 // Send writes an answer to the client; only SendInterim writes before it. ok is false when the answer did
 // not arrive whole: the connection, or the stream, must then end, so that nobody takes a part for the whole.
 func (x *Exchange) Send(a *Answer) (ok bool) {
+	ok = x.write(a)
+	if x.Writes != nil && x.Writes.MayWait(x.bodySent) && ok {
+		// After the exchange nothing would count what waits.
+		x.boundWrites()
+		ok = http.NewResponseController(x.writer).Flush() == nil
+	}
+	return ok
+}
+
+func (x *Exchange) write(a *Answer) (ok bool) {
 	if a.Drop {
 		return false
 	}

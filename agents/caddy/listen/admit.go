@@ -28,12 +28,30 @@ func Admit(*core.Core) exchange.Stage {
 		verdict := c.conn.registry.inflight.Enter(&c.holding, network, c)
 		if verdict == inflight.Entered {
 			x.Memory = &c.holding
+			c.conn.refusals.Store(0)
 			return nil
+		}
+		c.refused = true
+		if client := c.conn.client(x.Tables); client.IsValid() && networkOf(client) == network {
+			c.conn.refused()
 		}
 		if verdict == inflight.Overrun {
 			return x.Drop()
 		}
 		return pages.RespondBusy(x)
+	}
+}
+
+// maxRefusals is how many requests in a row a connection may send that find no room. Each costs the edge a goroutine and a
+// response, and takes only 20 bytes to send.
+const maxRefusals = 32
+
+// refused notes a refused request of the network that the connection itself comes from. Too many in a row end the
+// connection: over HTTP/2 with its next request.
+func (c *Conn) refused() {
+	if c.refusals.Add(1) == maxRefusals+1 && c.QUIC() {
+		c.registry.http3Errors.add("conn_refused_requests")
+		c.Abort()
 	}
 }
 

@@ -65,6 +65,10 @@ type Conn struct {
 	plain bool
 	// Requests share the connection, as in HTTP/2.
 	shared bool
+	// What its client takes over HTTP/2.
+	flow flow
+	// Requests in a row that found no room.
+	refusals atomic.Int32
 	// Of the goroutine that answers: when writes were bounded last, how many bytes of an answer are still to be gathered,
 	// and what was gathered of it.
 	bounded   time.Time

@@ -79,13 +79,18 @@ type spent struct {
 type framedConn struct {
 	*tls.Conn
 	errors *tally
+	// Where requests come from; nil where that is not ours.
+	under *Conn
 
 	// Of the head of the next frame what has come, or of the payload of the present one what is to come.
 	head    [frameHeadBytes]byte
 	headed  int
 	payload uint32
 	// The payload that begins is one of SETTINGS.
-	settings      bool
+	settings bool
+	// Bytes to come of an increment of the connection's window, and those that came.
+	windowBytes   int
+	window        uint32
 	continuations int
 	// What came of the present head, as it was sent.
 	headBytes uint32
@@ -123,6 +128,7 @@ func (w *Wrapper) watchFrames(server *http.Server) bool {
 	}
 	server.TLSNextProto[protoHTTP2] = func(server *http.Server, conn *tls.Conn, handler http.Handler) {
 		c := &framedConn{Conn: conn, errors: &w.registry.http2Errors}
+		c.under, _ = conn.NetConn().(*Conn)
 		if err := c.readPreface(); err != nil {
 			if errors.Is(err, errPreface) {
 				c.errors.add("conn_PROTOCOL_ERROR_preface")
@@ -154,6 +160,10 @@ func (c *framedConn) readPreface() error {
 }
 
 func (c *framedConn) Write(p []byte) (int, error) {
+	if c.under != nil {
+		c.under.flow.writing.Store(time.Now().UnixNano())
+		defer c.under.flow.writing.Store(0)
+	}
 	n, err := c.Conn.Write(p)
 	c.sent.Add(uint64(n))
 	return n, err
@@ -170,6 +180,7 @@ func (c *framedConn) Read(p []byte) (int, error) {
 		}
 		c.settings, c.payload = false, 0
 		lastCounts(p)
+		c.streamsBeginWith(p)
 		return len(p), nil
 	}
 	n, err := c.Conn.Read(p)
@@ -187,6 +198,7 @@ func (c *framedConn) follow(p []byte) error {
 			n := min(uint32(len(p)), c.payload)
 			c.payload -= n
 			c.settings = c.settings && n == 0
+			c.widen(p[:n])
 			p = p[n:]
 			continue
 		}
@@ -207,7 +219,7 @@ func (c *framedConn) follow(p []byte) error {
 func (c *framedConn) frame(now time.Time) error {
 	c.payload = uint32(c.head[0])<<16 | uint32(c.head[1])<<8 | uint32(c.head[2])
 	flags := http2.Flags(c.head[4])
-	c.settings = false
+	c.settings, c.windowBytes = false, 0
 	switch http2.FrameType(c.head[3]) {
 	case http2.FrameData:
 		if c.payload == 0 && !flags.Has(http2.FlagDataEndStream) {
@@ -216,6 +228,9 @@ func (c *framedConn) frame(now time.Time) error {
 	case http2.FrameHeaders:
 		c.continuations, c.headBytes = 0, 0
 		c.headGrows()
+		if c.under != nil && c.under.refusals.Load() > maxRefusals {
+			return c.refuse("refused_requests")
+		}
 	case http2.FrameContinuation:
 		c.headGrows()
 		if c.continuations++; c.continuations > maxContinuations {
@@ -231,11 +246,33 @@ func (c *framedConn) frame(now time.Time) error {
 	case http2.FramePriority:
 		return c.spend(priorityFrames, now)
 	case http2.FrameWindowUpdate:
+		if binary.BigEndian.Uint32(c.head[5:])<<1 == 0 && c.payload == 4 {
+			c.windowBytes, c.window = 4, 0
+		}
 		return c.spend(windowFrames, now)
 	default:
 		return c.spend(unknownFrames, now)
 	}
 	return nil
+}
+
+// widen reads an increment of the connection's window.
+func (c *framedConn) widen(payload []byte) {
+	for i := 0; i < len(payload) && c.windowBytes > 0; i++ {
+		c.window = c.window<<8 | uint32(payload[i])
+		if c.windowBytes--; c.windowBytes == 0 && c.under != nil {
+			c.under.flow.left.Add(int64(c.window &^ (1 << 31)))
+		}
+	}
+}
+
+// streamsBeginWith reads from settings how large the window of each stream is at first.
+func (c *framedConn) streamsBeginWith(payload []byte) {
+	for ; c.under != nil && len(payload) >= settingBytes; payload = payload[settingBytes:] {
+		if http2.SettingID(binary.BigEndian.Uint16(payload)) == http2.SettingInitialWindowSize {
+			c.under.flow.stream.Store(int64(binary.BigEndian.Uint32(payload[2:])) - firstWindow)
+		}
+	}
 }
 
 // headGrows counts a head that becomes larger than what a server takes, which net/http refuses without a word to anybody

@@ -134,6 +134,44 @@ func TestFramesAreFoundInPieces(t *testing.T) {
 	}
 }
 
+// What a client takes is known from its frames, however they are cut, and used up by responses.
+func TestWhatAClientTakes(t *testing.T) {
+	var sent bytes.Buffer
+	framer := http2.NewFramer(&sent, nil)
+	if err := errors.Join(framer.WriteWindowUpdate(0, 70_000), framer.WriteWindowUpdate(3, 1<<20), framer.WriteWindowUpdate(0, 1)); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{1, 5, sent.Len()} {
+		c := &framedConn{errors: &tally{}, under: new(Conn)}
+		for rest := sent.Bytes(); len(rest) > 0; {
+			n := min(size, len(rest))
+			if err := c.follow(rest[:n]); err != nil {
+				t.Fatal(err)
+			}
+			rest = rest[n:]
+		}
+		flow := &c.under.flow
+		if left := flow.left.Load(); left != 70_001 {
+			t.Errorf("in pieces of %d: %d", size, left)
+		}
+		if flow.spend(1000) || flow.spend(60_000) || !flow.spend(firstWindow+1) {
+			t.Error("within the windows nothing waits, beyond that of a stream it may")
+		}
+		if !flow.spend(70_001 - 61_000 - flowMargin) {
+			t.Error("the window of the connection is nearly used up")
+		}
+		flow.left.Add(1 << 20)
+		c.streamsBeginWith([]byte{0, 4, 0, 0, 0, 10, 0, 3, 0, 0, 0, 1})
+		if flow.spend(10) || !flow.spend(11) {
+			t.Error("streams begin with a window of 10 bytes")
+		}
+		flow.writing.Store(1)
+		if !flow.spend(0) {
+			t.Error("a write that lasts does not count")
+		}
+	}
+}
+
 // Settings that come twice apply in their order: the last one stays what it is, and no two are the same afterwards.
 func TestTheLastOfTwoSettingsCounts(t *testing.T) {
 	a := attack(t)

@@ -41,8 +41,8 @@ const (
 	defaultHeaderTime = 15 * time.Second
 	// The part of memory for requests in progress, and at least so much.
 	partRequests, minRequests = 8, 64 << 20
-	// The most that requests of one network hold by default: 2,048 requests without bodies.
-	maxPerNetwork = 32 << 20
+	// The most that requests of one network hold by default: 1,536 requests without bodies.
+	maxPerNetwork = 24 << 20
 )
 
 // withDefaults fills in what is 0. A quarter of all connections for one network leaves room for three others that do the

@@ -41,8 +41,8 @@ func TestLimitsAreNotNegative(t *testing.T) {
 
 func TestMemoryOfRequestsFollowsFromMemory(t *testing.T) {
 	for memory, want := range map[uint64]inflight.Limits{
-		256 << 20: {Total: 64 << 20, PerNetwork: 16 << 20}, 1 << 30: {Total: 128 << 20, PerNetwork: 32 << 20},
-		16 << 30: {Total: 2 << 30, PerNetwork: 32 << 20}, math.MaxUint64: {Total: math.MaxUint64 / 8, PerNetwork: 32 << 20},
+		256 << 20: {Total: 64 << 20, PerNetwork: 16 << 20}, 1 << 30: {Total: 128 << 20, PerNetwork: 24 << 20},
+		16 << 30: {Total: 2 << 30, PerNetwork: 24 << 20}, math.MaxUint64: {Total: math.MaxUint64 / 8, PerNetwork: 24 << 20},
 	} {
 		if got := (Limits{}).withDefaults(1<<20, memory).Requests; got != want {
 			t.Errorf("%d MiB: %+v", memory>>20, got)

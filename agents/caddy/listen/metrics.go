@@ -39,4 +39,5 @@ func writeRequests(w io.Writer, c inflight.Counters) {
 	fmt.Fprintf(w, "# HELP svc_edge_request_memory_bytes Memory that requests in progress count, by what they hold and by the limit.\n# TYPE svc_edge_request_memory_bytes gauge\nsvc_edge_request_memory_bytes{of=\"held\"} %d\nsvc_edge_request_memory_bytes{of=\"limit\"} %d\n", c.Bytes, c.Limits.Total)
 	fmt.Fprintf(w, "# HELP svc_edge_requests_refused_total Requests refused for the memory of requests in progress, by limit.\n# TYPE svc_edge_requests_refused_total counter\nsvc_edge_requests_refused_total{limit=\"total\"} %d\nsvc_edge_requests_refused_total{limit=\"network\"} %d\n", c.RefusedTotal, c.RefusedNetwork)
 	fmt.Fprintf(w, "# HELP svc_edge_requests_evicted_total Requests ended to make room for those of other networks.\n# TYPE svc_edge_requests_evicted_total counter\nsvc_edge_requests_evicted_total %d\n", c.Evicted)
+	fmt.Fprintf(w, "# HELP svc_edge_requests_unanswered_total Refused requests ended without a response, because too many responses to refused ones were unread.\n# TYPE svc_edge_requests_unanswered_total counter\nsvc_edge_requests_unanswered_total %d\n", c.Unanswered)
 }

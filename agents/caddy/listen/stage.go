@@ -24,6 +24,8 @@ type carried struct {
 	entry   Exchange
 	listed  bool
 	holding inflight.Holding
+	// Only a response of the edge is to come.
+	refused bool
 }
 
 var carriedBy = exchange.NewFact[carried]()

@@ -39,7 +39,7 @@ type Wrapper struct {
 	MaxHandshakes           int `json:"max_handshakes,omitempty"`
 	MaxHandshakesPerNetwork int `json:"max_handshakes_per_network,omitempty"`
 	// MiB of memory that requests in progress and their bodies hold, in total and for each /24 (IPv6: /48). Default: an eighth
-	// of the memory, and a quarter of that, at most 32.
+	// of the memory, and a quarter of that, at most 24.
 	MaxRequestMiB           int `json:"max_request_mib,omitempty"`
 	MaxRequestMiBPerNetwork int `json:"max_request_mib_per_network,omitempty"`
 	// Time for the head of the first request, TLS and PROXY header included. Default: 15s.

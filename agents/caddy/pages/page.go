@@ -48,6 +48,7 @@ func RespondBusy(x *exchange.Exchange) *exchange.Answer {
 	if x.In.Major == 1 {
 		x.CloseAfter()
 	}
+	x.Body.Refuse()
 	return Respond(x, http.StatusServiceUnavailable, EdgeBusy)
 }
 

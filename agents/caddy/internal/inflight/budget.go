@@ -9,7 +9,7 @@ const (
 	// RequestBytes is what a request without a body may take: the stack of its goroutine, its headers, and the buffers of
 	// both connections.
 	RequestBytes = 16 << 10
-	// The part of the total for refused requests whose responses are still being written.
+	// The part of the total, and of what a network may hold, for refused requests whose responses are still being written.
 	partRefusing = 16
 	// How many networks without a request are kept for the next ones.
 	maxSpare = 256
@@ -44,6 +44,8 @@ type Counters struct {
 	Bytes    int64
 	// Requests refused at their beginning or while their bodies came, by limit; and requests that were ended.
 	RefusedTotal, RefusedNetwork, Evicted uint64
+	// Refused requests without a response.
+	Unanswered uint64
 }
 
 // Budget is what all requests in progress share. The zero value bounds nothing.
@@ -66,6 +68,8 @@ type Budget struct {
 type network struct {
 	key   netip.Addr
 	bytes int64
+	// Bytes of its refused requests whose responses are not written yet.
+	refusing int64
 	// Place in the heap.
 	at     int
 	newest *Holding
@@ -125,17 +129,37 @@ func (b *Budget) Enter(h *Holding, of netip.Addr, v Victim) Verdict {
 	fits, victims := b.take(h, RequestBytes)
 	verdict := Entered
 	if !fits {
-		b.remove(h)
-		h.state, verdict = refused, Refused
-		if limit := b.counters.Limits.Total / partRefusing; limit > 0 && b.refusing+RequestBytes > limit {
-			h.state, verdict = outside, Overrun
-		} else {
-			b.refusing += RequestBytes
-		}
+		verdict = b.refuse(h)
 	}
 	b.mu.Unlock()
 	b.evict(victims)
 	return verdict
+}
+
+// refuse takes a request that does not fit out of the counts, and counts its response, if it may have one.
+func (b *Budget) refuse(h *Holding) Verdict {
+	n, limits := h.network, b.counters.Limits
+	if over(b.refusing+RequestBytes, forResponses(limits.Total)) || n != nil && over(n.refusing+RequestBytes, forResponses(limits.PerNetwork)) {
+		b.remove(h)
+		h.state = outside
+		b.counters.Unanswered++
+		return Overrun
+	}
+	b.refusing += RequestBytes
+	if n != nil {
+		n.refusing += RequestBytes
+	}
+	b.remove(h)
+	h.state, h.network = refused, n
+	return Refused
+}
+
+// forResponses is the part of a limit for refused requests: one of them at least.
+func forResponses(limit int64) int64 {
+	if limit <= 0 {
+		return 0
+	}
+	return max(limit/partRefusing, RequestBytes)
 }
 
 // Take counts more bytes of a request, and reports whether it may hold them.
@@ -180,6 +204,10 @@ func (h *Holding) Leave() {
 		b.remove(h)
 	case refused:
 		b.refusing -= RequestBytes
+		if h.network != nil {
+			h.network.refusing -= RequestBytes
+			b.forget(h.network)
+		}
 	}
 	for h.ending {
 		b.ended.Wait()
@@ -270,12 +298,18 @@ func (b *Budget) remove(h *Holding) {
 		h.older.newer = h.newer
 	}
 	h.network, h.older, h.newer = nil, nil, nil
-	if n.newest == nil {
-		b.heavy.remove(n)
-		delete(b.networks, n.key)
-		if len(b.spare) < maxSpare {
-			b.spare = append(b.spare, n)
-		}
+	b.forget(n)
+}
+
+// forget takes a network out that has no requests.
+func (b *Budget) forget(n *network) {
+	if n.newest != nil || n.refusing > 0 {
+		return
+	}
+	b.heavy.remove(n)
+	delete(b.networks, n.key)
+	if len(b.spare) < maxSpare {
+		b.spare = append(b.spare, n)
 	}
 }
 

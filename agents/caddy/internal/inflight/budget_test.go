@@ -89,19 +89,35 @@ func TestTheHeaviestNetworkLosesItsNewestRequest(t *testing.T) {
 func TestRefusedRequestsAreBoundedToo(t *testing.T) {
 	b := new(Budget)
 	b.SetLimits(Limits{Total: 2 * partRefusing * RequestBytes, PerNetwork: RequestBytes})
-	enter(b, 1)
-	a, _ := enter(b, 1)
-	if _, verdict := enter(b, 1); verdict != Refused {
-		t.Error(verdict)
+	var first, refused [3]*request
+	for network := range 3 {
+		first[network], _ = enter(b, network)
+		var verdict Verdict
+		refused[network], verdict = enter(b, network)
+		if want := [...]Verdict{Refused, Refused, Overrun}[network]; verdict != want {
+			t.Errorf("network %d: %v", network, verdict)
+		}
 	}
-	over, verdict := enter(b, 1)
+	// A network has its share alone.
+	over, verdict := enter(b, 0)
 	if verdict != Overrun {
 		t.Error(verdict)
 	}
 	over.Leave()
-	a.Leave()
-	if _, verdict = enter(b, 1); verdict != Refused {
+	refused[2].Leave()
+	refused[0].Leave()
+	again, verdict := enter(b, 0)
+	if verdict != Refused {
 		t.Error(verdict)
+	}
+	if c := b.Counters(); c.Unanswered != 2 {
+		t.Errorf("%+v", c)
+	}
+	for _, r := range []*request{again, refused[1], first[0], first[1], first[2]} {
+		r.Leave()
+	}
+	if len(b.networks) != 0 || len(b.heavy) != 0 || b.refusing != 0 {
+		t.Errorf("%d networks are left", len(b.networks))
 	}
 }
 
