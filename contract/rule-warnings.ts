@@ -9,6 +9,7 @@ export const RULE_WARNINGS = {
     'The condition also matches where {field} is missing. To exclude this case, also compare {field} with "".',
   blocks_you: 'The rule blocks your own address, {address}.',
   costly_pattern: 'The pattern {pattern} needs {size} steps for each byte it examines.',
+  unknown_country: '"{country}" matches no country. Use an ISO 3166 code of two upper-case letters, such as {use}.',
   pattern_start: 'The pattern {pattern} matches the same without .* at its start, and faster.',
   ja4_held: 'Some nodes lack the JA4 capability. They apply none of these rules until they are upgraded.',
   key_missing: 'Requests without the header {header} share one counter.',

@@ -1164,8 +1164,6 @@ export interface Overview {
         publishedAt: string;
         /** Reason code of the revision, `ban_created` or `ban_lifted`. */
         reason: string;
-        /** Whether the revision saved settings that `undo` can restore. Undo is still refused if a later change affects the same fields. */
-        undoable: boolean;
         nodes: {
           /** Active nodes that the change concerns. */
           total: number;
@@ -1217,8 +1215,6 @@ export interface Overview {
         publishedAt: string;
         /** Reason code of the revision, `ban_created` or `ban_lifted`. */
         reason: string;
-        /** Whether the revision saved settings that `undo` can restore. Undo is still refused if a later change affects the same fields. */
-        undoable: boolean;
         nodes: {
           /** Active nodes that the change concerns. */
           total: number;
@@ -1992,7 +1988,7 @@ export interface RuleWarning {
   /** ID. 1 to 64 characters. */
   ruleId: string;
   /** Stable warning code. */
-  code: 'never_matches' | 'after_end' | 'covered' | 'missing_matches' | 'blocks_you' | 'costly_pattern' | 'pattern_start' | 'ja4_held' | 'key_missing';
+  code: 'never_matches' | 'after_end' | 'covered' | 'missing_matches' | 'blocks_you' | 'costly_pattern' | 'unknown_country' | 'pattern_start' | 'ja4_held' | 'key_missing';
   /** Values inserted into the message, by name. */
   params: Record<string, string>;
   /** Warning in English. */

@@ -9,6 +9,7 @@ import { type Cidr, parseAddress } from '../../../contract/scalars/cidr.ts';
 import { headerOfKey } from '../../../contract/scalars/rule-action.ts';
 import type { CheckedRule } from '../../../models/rules/rule-message.ts';
 import { evaluateCondition } from '../evaluate/evaluate.ts';
+import { countryWarnings } from './countries.ts';
 import { isNever, Shape } from './implies.ts';
 import { missingMatches } from './missing.ts';
 import { patternWarnings } from './patterns.ts';
@@ -102,6 +103,7 @@ function ofCondition(each: Placed, all: readonly Placed[], context: WarningConte
   return [
     ...missingMatches(each.condition).map((field) => warning(each, 'missing_matches', { field })),
     ...(blocksYou(each, all, context) ? [warning(each, 'blocks_you', { address: context.address! })] : []),
+    ...countryWarnings(each.condition).map((params) => warning(each, 'unknown_country', params)),
     ...trees.flatMap(patternWarnings).map(({ code, params }) => warning(each, code, params)),
   ];
 }

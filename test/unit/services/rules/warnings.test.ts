@@ -197,3 +197,46 @@ test('the size of a pattern is that of its program', (t) => {
     }),
   );
 });
+
+const COUNTRIES: readonly [expression: string, warnings: string[]][] = [
+  ['ip.geoip.country eq "Russia"', ['Russia RU']],
+  ['ip.geoip.country eq "RU"', []],
+  ['ip.geoip.country eq "ru"', ['ru RU']],
+  ['ip.geoip.country eq "RUS"', ['RUS DE']],
+  ['ip.geoip.country eq "UK"', ['UK GB']],
+  ['ip.geoip.country eq "GB"', []],
+  ['ip.geoip.country eq "EU"', ['EU DE']],
+  ['ip.geoip.country eq "XK"', []],
+  ['ip.geoip.country eq ""', []],
+  ['ip.geoip.country eq " DE"', [' DE DE']],
+  ['ip.geoip.country ne "germany"', ['germany DE']],
+  ['ip.geoip.country ne "DE"', []],
+  ['not ip.geoip.country eq "France"', ['France FR']],
+  ['ip.geoip.country in {"DE" "FR"}', []],
+  ['ip.geoip.country in {"DE" "China" "uk"}', ['China CN', 'uk GB']],
+  ['not ip.geoip.country in {"DE" "Italy"}', ['Italy IT']],
+  ['lower(ip.geoip.country) eq "ru"', []],
+  ['lower(ip.geoip.country) eq "RU"', ['RU RU']],
+  ['upper(ip.geoip.country) in {"RU" "ua"}', ['ua UA']],
+  ['ip.geoip.country contains "Russia"', ['Russia RU']],
+  ['ip.geoip.country contains "R"', []],
+  ['ip.geoip.country matches "^(DE|FR)$"', []],
+  ['ip.geoip.country matches "^Germany$"', ['^Germany$ DE']],
+  ['ip.geoip.country wildcard "r*"', []],
+  ['ip.geoip.country wildcard "russ*"', ['russ* DE']],
+  ['ip.geoip.country strict wildcard "r*"', ['r* DE']],
+  ['starts_with(ip.geoip.country, "Ru")', ['Ru RU']],
+  ['starts_with(ip.geoip.country, "R")', []],
+  ['len(ip.geoip.country) eq 2', []],
+  ['ip.geoip.subdivision eq "Russia"', []],
+  ['ssl eq true and (ip.geoip.country eq "Russia" or ip.geoip.country eq "Russia")', ['Russia RU']],
+];
+for (const [expression, expected] of COUNTRIES) {
+  test(`${expected.length > 0 ? 'no country' : 'a country'}: ${expression}`, (t) => {
+    const found = warned([log(expression)]).filter((text) => text.includes('unknown_country'));
+    t.deepEqual(
+      found,
+      expected.map((params) => `s0 unknown_country ${params}`),
+    );
+  });
+}

@@ -1,5 +1,6 @@
 import test from 'ava';
-import { COUNTRY_CODES, countryOptions, countryText } from '../../../../../../console/src/shared/controls/countries.ts';
+import { countryOptions, countryText } from '../../../../../../console/src/shared/controls/countries.ts';
+import { COUNTRY_CODES } from '../../../../../../contract/country-codes.ts';
 
 test('every country has a code of its own and a name in both languages', (t) => {
   t.is(new Set(COUNTRY_CODES).size, 250);
