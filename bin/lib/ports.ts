@@ -4,6 +4,7 @@
 import { createSocket } from 'node:dgram';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { type PortClaims, withPortClaims } from './port-claims.ts';
 import { Refusal, say } from './progress.ts';
 
 const PROBED = ['127.0.0.1', '::1', '0.0.0.0', '::'];
@@ -59,15 +60,23 @@ export class Ports {
   }
 
   /** The port of `name`: the stored one while it is free, else the first free one from `preferred` on; `udp`: it is used for both. */
-  async pick(name: string, preferred: number, udp = false): Promise<number> {
+  pick(name: string, preferred: number, udp = false): Promise<number> {
+    return withPortClaims(this.#file, (claims) => this.#pick(name, preferred, udp, claims));
+  }
+
+  async #pick(name: string, preferred: number, udp: boolean, claims: PortClaims): Promise<number> {
+    const usable = async (port: number) =>
+      !this.#taken.has(port) && !claims.isClaimed(port) && (await isFree(port, udp));
     const stored = this.#stored[name];
-    if (stored !== undefined && !this.#taken.has(stored) && (await isFree(stored, udp))) {
+    if (stored !== undefined && (await usable(stored))) {
+      claims.claim(stored);
       this.#taken.add(stored);
       return stored;
     }
     const others = new Set(Object.entries(this.#stored).flatMap(([other, port]) => (other === name ? [] : [port])));
     for (let port = preferred; port < preferred + TRIES; port++) {
-      if (this.#taken.has(port) || others.has(port) || !(await isFree(port, udp))) continue;
+      if (others.has(port) || !(await usable(port))) continue;
+      claims.claim(port);
       this.#taken.add(port);
       this.#stored[name] = port;
       this.#save();

@@ -1,7 +1,10 @@
+import { execFile, spawn } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { promisify } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
 import { hasIpv6, isFree, Ports } from '../../../../bin/lib/ports.ts';
 import { temporaryFolder } from '../../../helpers/temporary-folder.ts';
@@ -64,4 +67,36 @@ test('a damaged file of ports is picked again', async (t) => {
   const file = portsFile(t);
   writeFileSync(file, '{"console": 30');
   t.true((await new Ports(file).pick('console', 36_000)) >= 36_000);
+});
+
+test('launchers that pick the same port in the same moment get different ones while both run', async (t) => {
+  const program = `
+    import { Ports } from ${JSON.stringify(new URL('../../../../bin/lib/ports.ts', import.meta.url).href)};
+    process.stdin.once('data', async () => {
+      const ports = new Ports(process.argv[1]);
+      console.log(await ports.pick('PostgreSQL', 36_000), await ports.pick('Redis', 36_000));
+    });
+    console.log('ready');`;
+  const launchers = Array.from({ length: 4 }, () => {
+    const child = spawn(process.execPath, ['--input-type=module', '-e', program, portsFile(t)], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    t.teardown(() => void child.kill());
+    const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+    return { child, line: async () => (await lines.next()).value as string };
+  });
+  for (const { line } of launchers) t.is(await line(), 'ready');
+  for (const { child } of launchers) child.stdin.write('\n');
+  const picked = (await Promise.all(launchers.map(({ line }) => line()))).flatMap((line) => line.split(' '));
+  t.is(new Set(picked).size, 8, picked.join(' '));
+});
+
+test('the port of a launcher that has ended is picked again', async (t) => {
+  const program = `
+    import { Ports } from ${JSON.stringify(new URL('../../../../bin/lib/ports.ts', import.meta.url).href)};
+    console.log(await new Ports(process.argv[1]).pick('console', 37_000));`;
+  const run = () => promisify(execFile)(process.execPath, ['--input-type=module', '-e', program, portsFile(t)]);
+  const first = (await run()).stdout;
+  t.regex(first, /^37\d{3}\n$/);
+  t.is((await run()).stdout, first);
 });
