@@ -140,8 +140,25 @@ export const NodeOfCertificate = Type.Object({
   }),
 });
 
+/** What can be wrong with a certificate that is served, in English; a word in braces is a parameter. */
+export const CERTIFICATE_WARNINGS = {
+  chain_incomplete:
+    'The chain ends before a CA that clients know: the certificate of {issuer} is missing, and clients without it ' +
+    'reject the certificate. Replace the certificate with its intermediates.',
+} as const;
+export type CertificateWarningCode = keyof typeof CERTIFICATE_WARNINGS;
+
+export const CertificateWarning = Type.Object({
+  code: OneOf(Object.keys(CERTIFICATE_WARNINGS) as CertificateWarningCode[], { description: 'Stable warning code.' }),
+  params: Type.Record(Type.String(), Type.String(), { description: 'Values inserted into the message, by name.' }),
+  message: Type.String({ description: 'Warning in English.' }),
+});
+
 export const Certificate = Type.Object({
   ...certificate,
+  warnings: Type.Array(CertificateWarning, {
+    description: 'Possible mistakes. An upload without intermediates is completed from the CA where possible.',
+  }),
   chain: Type.Array(ChainCertificate, {
     maxItems: MAX_CHAIN,
     description: 'Chain as sent to clients, leaf certificate first; empty until issued.',

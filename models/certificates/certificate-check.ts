@@ -119,12 +119,24 @@ function parsed(der: Buffer): X509Certificate | undefined {
   }
 }
 
+/** Whether the certificate in DER can be served with this issuer after it. */
+export function isUsableIssuer(issuer: X509Certificate, issued: Buffer): boolean {
+  const certificate = parsed(issuer.raw);
+  return (
+    certificate !== undefined && !isSpeltOut(spkiOf(certificate)) && hasIssued(certificate, new X509Certificate(issued))
+  );
+}
+
+function hasIssued(issuer: X509Certificate, issued: X509Certificate): boolean {
+  return issuer.ca && issued.checkIssued(issuer) && issued.verify(issuer.publicKey);
+}
+
 function assertOrder(chain: readonly X509Certificate[]): void {
   for (const [index, issuer] of chain.entries()) {
     if (index === 0) continue;
     if (!issuer.ca) fail('CERTIFICATE_INVALID', { reason: 'not_authority', index });
     const issued = chain[index - 1]!;
-    if (!issued.checkIssued(issuer) || !issued.verify(issuer.publicKey)) fail('CERTIFICATE_CHAIN_ORDER', { index });
+    if (!hasIssued(issuer, issued)) fail('CERTIFICATE_CHAIN_ORDER', { index });
   }
 }
 

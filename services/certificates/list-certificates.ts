@@ -3,6 +3,7 @@ import { fail } from '../../contract/errors.ts';
 import { pageOf } from '../../contract/page.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import {
+  CERTIFICATE_WARNINGS,
   type Certificate,
   type CertificateSummary,
   type certificates,
@@ -16,6 +17,7 @@ import {
   chainOf,
   sitesOfCertificate,
 } from '../../models/certificates/certificate.ts';
+import { missingIssuer } from '../../models/certificates/certificate-chain.ts';
 import { oneLine } from '../../models/certificates/certificate-check.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
@@ -39,7 +41,7 @@ export async function getCertificate({ pools }: Runtime, { id }: Input<typeof ce
 /** A certificate with its chain and its sites; never its key. */
 export async function presentCertificate(sql: Runtime['pools']['api'], row: CertificateRow): Promise<Certificate> {
   const [chain, sites] = [await chainOf(sql, row.id), await sitesOfCertificate(sql, row.id, SHOWN_USERS)];
-  return { ...presentSummary(row), chain: chain.map(presentLink), sites };
+  return { ...presentSummary(row), warnings: warningsOf(chain), chain: chain.map(presentLink), sites };
 }
 
 function presentSummary({ requestedNames, challenge: _challenge, ...row }: CertificateRow): CertificateSummary {
@@ -53,6 +55,14 @@ function presentSummary({ requestedNames, challenge: _challenge, ...row }: Certi
     createdAt: row.createdAt.toISOString(),
     updatedAt: row.updatedAt.toISOString(),
   };
+}
+
+function warningsOf(chain: readonly Buffer[]): Certificate['warnings'] {
+  const missing = missingIssuer(chain);
+  if (!missing) return [];
+  const issuer = oneLine(missing.issuer);
+  const message = CERTIFICATE_WARNINGS.chain_incomplete.replace('{issuer}', () => issuer);
+  return [{ code: 'chain_incomplete', params: { issuer }, message }];
 }
 
 function presentLink(der: Buffer): Certificate['chain'][number] {

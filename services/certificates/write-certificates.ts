@@ -20,6 +20,7 @@ import { publishRequested } from '../../pipeline/publish-requested.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { write } from '../../runtime/write.ts';
+import { completeChain } from './complete-chain.ts';
 import { presentCertificate } from './list-certificates.ts';
 
 /** Named in a refusal. */
@@ -31,7 +32,7 @@ export async function uploadCertificate(
   { name, chainPem, privateKeyPem }: Input<typeof certificates.upload>,
   call: Call,
 ): Promise<Certificate> {
-  const material = checkChain(chainPem, privateKeyPem, new Date());
+  const material = await completeChain(runtime, checkChain(chainPem, privateKeyPem, new Date()));
   return write(runtime, call, { status: 201 }, async (tx) => {
     const given = { name: name.trim(), material, now: tx.now };
     const id = await insertUpload(tx.sql, runtime.sealer, given);
@@ -49,7 +50,7 @@ export async function replaceCertificate(
   { id, chainPem, privateKeyPem, expectedUpdatedAt }: Input<typeof certificates.replace>,
   call: Call,
 ): Promise<Certificate> {
-  const material = checkChain(chainPem, privateKeyPem, new Date());
+  const material = await completeChain(runtime, checkChain(chainPem, privateKeyPem, new Date()));
   let clusterIds: string[] = [];
   const certificate = await write(runtime, call, {}, async (tx) => {
     const row = (await lockCertificate(tx.sql, id)) ?? fail('CERTIFICATE_NOT_FOUND');

@@ -2,6 +2,7 @@
 import 'reflect-metadata';
 import { createPrivateKey, randomBytes, webcrypto } from 'node:crypto';
 import {
+  AuthorityInfoAccessExtension,
   BasicConstraintsExtension,
   KeyUsageFlags,
   KeyUsagesExtension,
@@ -58,7 +59,11 @@ async function keyPem(key: webcrypto.CryptoKey): Promise<string> {
 const serialNumber = () => `4a${randomBytes(15).toString('hex')}`;
 
 /** An authority of one's own, signed by another where one is given. */
-export async function testAuthority(name: string, issuer?: TestAuthority): Promise<TestAuthority> {
+export async function testAuthority(
+  name: string,
+  issuer?: TestAuthority,
+  { issuerUrl }: { issuerUrl?: string } = {},
+): Promise<TestAuthority> {
   const keys = await keyPair('p256');
   const certificate = await X509CertificateGenerator.create(
     {
@@ -73,12 +78,16 @@ export async function testAuthority(name: string, issuer?: TestAuthority): Promi
       extensions: [
         new BasicConstraintsExtension(true, undefined, true),
         new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
+        ...issuerAt(issuerUrl),
       ],
     },
     webcrypto,
   );
   return { name, pem: certificate.toString('pem'), key: keys.privateKey };
 }
+
+const issuerAt = (url: string | undefined) =>
+  url === undefined ? [] : [new AuthorityInfoAccessExtension({ caIssuers: url })];
 
 interface Wanted {
   issuer?: TestAuthority;
@@ -87,6 +96,8 @@ interface Wanted {
   key?: TestKey;
   /** A certificate of an authority instead of a site. */
   authority?: boolean;
+  /** Where the certificate says that the certificate of its issuer is. */
+  issuerUrl?: string;
   notBefore?: Date;
   notAfter?: Date;
 }
@@ -108,6 +119,7 @@ export async function testCertificate(names: readonly string[], wanted: Wanted =
       signingAlgorithm: issuer ? ALGORITHMS.p256 : ALGORITHMS[key],
       extensions: [
         new BasicConstraintsExtension(authority, undefined, true),
+        ...issuerAt(wanted.issuerUrl),
         ...(names.length > 0
           ? [new SubjectAlternativeNameExtension(names.map((value) => ({ type: 'dns' as const, value })))]
           : []),

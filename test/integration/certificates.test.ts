@@ -56,6 +56,7 @@ test('an upload is answered with its chain and names, and never with its key', a
     bindSiteId: null,
     siteCount: 0,
     sites: [],
+    warnings: [],
   });
   t.deepEqual(
     chain.map(({ subject, issuer }: Body) => [subject, issuer]),

@@ -361,6 +361,8 @@ export interface Certificate {
   createdAt: string;
   /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
   updatedAt: string;
+  /** Possible mistakes. An upload without intermediates is completed from the CA where possible. */
+  warnings: CertificateWarning[];
   /** Chain as sent to clients, leaf certificate first; empty until issued. Up to 10 entries. */
   chain: Array<{
     subject: string;
@@ -404,6 +406,15 @@ export interface CertificateSummary {
   createdAt: string;
   /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
   updatedAt: string;
+}
+
+export interface CertificateWarning {
+  /** Stable warning code. */
+  code: 'chain_incomplete';
+  /** Values inserted into the message, by name. */
+  params: Record<string, string>;
+  /** Warning in English. */
+  message: string;
 }
 
 export interface Change {
