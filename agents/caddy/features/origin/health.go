@@ -21,10 +21,18 @@ const forgetAfter = 24 * time.Hour
 type State struct {
 	now    func() time.Time
 	failed atomic.Int64
+	// While one origin fails, requests of others do not meet at one lock.
+	shards [healthShards]healthShard
+	swept  atomic.Int64
+}
+
+const healthShards = 64
+
+type healthShard struct {
+	failed atomic.Int64
 
 	mu      sync.RWMutex
 	origins map[originKey]*health
-	swept   time.Time
 }
 
 // originKey names what is up or down.
@@ -43,14 +51,27 @@ type health struct {
 
 // NewState makes a state in which every origin is up.
 func NewState() *State {
-	return &State{now: time.Now, origins: map[originKey]*health{}}
+	s := &State{now: time.Now}
+	for i := range s.shards {
+		s.shards[i].origins = map[originKey]*health{}
+	}
+	return s
+}
+
+// of is the shard of an origin. What is dialled in place of it lies beside it.
+func (s *State) of(key originKey) *healthShard {
+	return &s.shards[mix(hashString(key.site)^hashString(key.origin))%healthShards]
 }
 
 // down says whether an origin takes no traffic at the moment.
 func (s *State) down(key originKey, now time.Time) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	h := s.origins[key]
+	shard := s.of(key)
+	if shard.failed.Load() == 0 {
+		return false
+	}
+	shard.mu.RLock()
+	defer shard.mu.RUnlock()
+	h := shard.origins[key]
 	return h != nil && now.Before(h.downUntil)
 }
 
@@ -58,29 +79,40 @@ func (s *State) succeed(key originKey) {
 	if s.failed.Load() == 0 {
 		return
 	}
-	s.mu.RLock()
-	known := s.origins[key] != nil
-	s.mu.RUnlock()
+	shard := s.of(key)
+	if shard.failed.Load() == 0 {
+		return
+	}
+	shard.mu.RLock()
+	known := shard.origins[key] != nil
+	shard.mu.RUnlock()
 	if !known {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.origins, key)
-	s.failed.Store(int64(len(s.origins)))
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	delete(shard.origins, key)
+	s.count(shard)
+}
+
+// count notes how many origins of a shard are known, under its lock.
+func (s *State) count(shard *healthShard) {
+	n := int64(len(shard.origins))
+	s.failed.Add(n - shard.failed.Swap(n))
 }
 
 func (s *State) fail(key originKey, class failure, maxFails uint32, recovery time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	now := s.now()
 	s.sweep(now)
-	h := s.origins[key]
+	shard := s.of(key)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	h := shard.origins[key]
 	if h == nil {
 		h = &health{}
-		s.origins[key] = h
+		shard.origins[key] = h
+		s.count(shard)
 	}
-	s.failed.Store(int64(len(s.origins)))
 	h.fails++
 	h.lastFailure, h.class = now, class
 	if h.fails >= maxFails {
@@ -91,13 +123,19 @@ func (s *State) fail(key originKey, class failure, maxFails uint32, recovery tim
 
 // sweep forgets old failures, also those of origins that no longer exist.
 func (s *State) sweep(now time.Time) {
-	if now.Sub(s.swept) < forgetAfter/24 {
+	swept := s.swept.Load()
+	if now.UnixNano()-swept < int64(forgetAfter/24) || !s.swept.CompareAndSwap(swept, now.UnixNano()) {
 		return
 	}
-	s.swept = now
-	for key, h := range s.origins {
-		if now.Sub(h.lastFailure) > forgetAfter {
-			delete(s.origins, key)
+	for i := range s.shards {
+		shard := &s.shards[i]
+		shard.mu.Lock()
+		for key, h := range shard.origins {
+			if now.Sub(h.lastFailure) > forgetAfter {
+				delete(shard.origins, key)
+			}
 		}
+		s.count(shard)
+		shard.mu.Unlock()
 	}
 }

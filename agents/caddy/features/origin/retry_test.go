@@ -399,7 +399,8 @@ func TestTLS(t *testing.T) {
 	if status, body := e.send("POST", "/", strings.NewReader("x")); status != 200 {
 		t.Fatalf("got %d %s", status, body)
 	}
-	if h := e.state.origins[originKey{site: "site", origin: "p"}]; h == nil || h.class != failTLS {
+	key := originKey{site: "site", origin: "p"}
+	if h := e.state.of(key).origins[key]; h == nil || h.class != failTLS {
 		t.Fatalf("got %+v", h)
 	}
 }
