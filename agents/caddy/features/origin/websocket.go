@@ -42,8 +42,7 @@ func (t *fetch) Join(client net.Conn, early []byte) {
 	c.stop()
 	// Of a rule; those of the site are for answers.
 	silence, stall := t.x.Overrides.ReadTimeout, t.x.Overrides.SendTimeout
-	both := tunnel{client: client, origin: c.Conn}
-	both.touch()
+	both := tunnel{client: client, origin: c.Conn, begun: time.Now()}
 	done := make(chan struct{})
 	exchange.Go("sending to a WebSocket", func() {
 		both.copy(both.origin, both.client, early, 0, stall)
@@ -57,22 +56,24 @@ func (t *fetch) Join(client net.Conn, early []byte) {
 	<-done
 }
 
-// tunnel is the two connections of a WebSocket and when something last passed between them.
+// tunnel is the two connections of a WebSocket and when something last passed between them. Times are nanoseconds since it
+// began: they do not follow the wall clock, which may be set at any moment.
 type tunnel struct {
 	client, origin net.Conn
+	begun          time.Time
 	last           atomic.Int64
-	// Unix nanoseconds at which everything ends, 0 while both sides are open.
+	// When everything ends, 0 while both sides are open.
 	end atomic.Int64
 }
 
-func (t *tunnel) touch() { t.last.Store(time.Now().UnixNano()) }
+func (t *tunnel) touch() { t.last.Store(int64(time.Since(t.begun))) }
 
 // deadline is when the tunnel ends if nothing happens.
 func (t *tunnel) deadline() time.Time {
 	if end := t.end.Load(); end != 0 {
-		return time.Unix(0, end)
+		return t.begun.Add(time.Duration(end))
 	}
-	return time.Unix(0, t.last.Load()).Add(tunnelIdle)
+	return t.begun.Add(time.Duration(t.last.Load()) + tunnelIdle)
 }
 
 // copy passes bytes on until from ends, then closes that half of to and lets the other direction finish. It ends as well
@@ -122,7 +123,7 @@ func (t *tunnel) drain(to net.Conn) {
 		_ = half.CloseWrite()
 	}
 	end := time.Now().Add(tunnelDrain)
-	t.end.CompareAndSwap(0, end.UnixNano())
+	t.end.CompareAndSwap(0, int64(end.Sub(t.begun)))
 	_ = t.client.SetDeadline(end)
 	_ = t.origin.SetDeadline(end)
 }

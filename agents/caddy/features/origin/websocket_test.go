@@ -159,6 +159,20 @@ func TestWebSocketGoesOnToAnOriginThatAnswers(t *testing.T) {
 	}
 }
 
+// Setting the wall clock ends no WebSocket: times without a monotonic reading would follow it.
+func TestWebSocketsDoNotFollowTheWallClock(t *testing.T) {
+	tunnel := tunnel{begun: time.Now()}
+	tunnel.touch()
+	wall := func(at time.Time) bool { return !strings.Contains(at.String(), " m=") }
+	if wall(tunnel.deadline()) {
+		t.Error("the end of an idle tunnel")
+	}
+	tunnel.end.Store(1)
+	if wall(tunnel.deadline()) {
+		t.Error("the end of a tunnel that is ending")
+	}
+}
+
 func TestCancelledWebSocketEndsAtOnce(t *testing.T) {
 	o, _ := echoing(t, accepted)
 	e := newEdge(t, settings(), originAt("a", o.Addr().String()))
