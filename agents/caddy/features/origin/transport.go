@@ -142,9 +142,10 @@ func (t *Transports) put(c *conn, o *origin, keep time.Duration) {
 	}
 }
 
-// sweep closes what was idle for too long, and goes on while anything is idle.
+// sweep closes what was idle for too long and forgets origins without connections. It goes on while any is left.
 func (t *Transports) sweep() {
 	now := time.Now()
+	keys := 0
 	for i := range t.shards {
 		var ended []*conn
 		s := &t.shards[i]
@@ -157,6 +158,13 @@ func (t *Transports) sweep() {
 			}
 			c = newer
 		}
+		for key, list := range s.byKey {
+			if len(list) == 0 {
+				// Its connections were taken and closed, or are in use.
+				delete(s.byKey, key)
+			}
+		}
+		keys += len(s.byKey)
 		s.mu.Unlock()
 		for _, c := range ended {
 			c.Close()
@@ -164,7 +172,7 @@ func (t *Transports) sweep() {
 		t.idle.Add(-int64(len(ended)))
 	}
 	t.sweeping.Store(false)
-	if t.idle.Load() > 0 && t.sweeping.CompareAndSwap(false, true) {
+	if (keys > 0 || t.idle.Load() > 0) && t.sweeping.CompareAndSwap(false, true) {
 		time.AfterFunc(sweepIdleEvery, t.sweep)
 	}
 }

@@ -73,6 +73,27 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 	}
 }
 
+// An origin whose only connection was taken and closed leaves nothing behind.
+func TestOriginsWithoutConnectionsAreForgotten(t *testing.T) {
+	transports := NewTransportSet(func() *AddressPolicy { return nil })
+	transports.sweeping.Store(true)
+	var open atomic.Int64
+	for i := range 100 {
+		o := idleAt(fmt.Sprintf("h%d.test", i))
+		transports.put(&conn{Conn: counted{open: &open}, key: o.dial}, o, time.Hour)
+		transports.take(o, false)
+	}
+	transports.sweep()
+	for i := range transports.shards {
+		if n := len(transports.shards[i].byKey); n != 0 {
+			t.Errorf("shard %d has %d keys", i, n)
+		}
+	}
+	if transports.sweeping.Load() {
+		t.Error("nothing is left to sweep")
+	}
+}
+
 func TestSitesShareConnectionsToTheSameOrigin(t *testing.T) {
 	o, seen := answering(t, okAnswer)
 	e := newEdge(t, settings(), originAt("a", o.Addr().String()))
