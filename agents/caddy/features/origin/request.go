@@ -139,9 +139,24 @@ func edgeFrames(name string) bool {
 	return strings.HasPrefix(name, "X-Svc-")
 }
 
-// namedSet is the fields that Connection names, nil where it names none.
+// endToEnd names request fields that are never of one hop: RFC 9110 §7.6.1 forbids clients to name them in Connection. A
+// client could otherwise show a rule or the WAF a field that its origin does not get.
+func endToEnd(name string) bool {
+	switch name {
+	case "Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language", "Authorization", "Cache-Control", "Content-Encoding",
+		"Content-Language", "Content-Location", "Content-Range", "Content-Type", "Cookie", "Date", "From", "Max-Forwards", "Origin",
+		"Pragma", "Range", "Referer", "User-Agent", "Via":
+		return true
+	}
+	return strings.HasPrefix(name, "If-") || strings.HasPrefix(name, "Sec-")
+}
+
+// namedSet is the fields that Connection names and that are of one hop, nil where it names none.
 func namedSet(values []string) (set map[string]bool) {
 	for name := range named(values) {
+		if endToEnd(name) {
+			continue
+		}
 		if set == nil {
 			set = map[string]bool{}
 		}

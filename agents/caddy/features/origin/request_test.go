@@ -51,6 +51,8 @@ func TestRequestHeaders(t *testing.T) {
 			[]string{"Host: site.test", loop, xff}, nil, ""},
 		"Connection cannot remove the edge's fields": {"CDN-Loop: other; a=b\r\nX-Forwarded-For: 9.9.9.9\r\nConnection: CDN-Loop, X-Real-IP, X-Forwarded-For, Host, X-Request-Id\r\n",
 			[]string{"Host: site.test", "CDN-Loop: other; a=b, svc-0123456789abcdef", "X-Forwarded-For: 9.9.9.9, 127.0.0.1"}, nil, ""},
+		"Connection cannot remove fields that are for the origin": {"Authorization: Basic x\r\nCookie: a=b\r\nIf-None-Match: x\r\nConnection: authorization, Cookie, if-none-match, X-Mine\r\nX-Mine: 1\r\n",
+			[]string{"Host: site.test", "Authorization: Basic x", "Cookie: a=b", "If-None-Match: x", loop, xff}, nil, ""},
 		"loops of several lines are kept": {"CDN-Loop: a\r\nCDN-Loop: b\r\n", []string{"Host: site.test", "CDN-Loop: a, b, svc-0123456789abcdef", xff}, nil, ""},
 		"trailers are welcome":            {"TE: gzip;q=0.5, trailers\r\nConnection: TE\r\n", []string{"Host: site.test", "TE: trailers", "Connection: TE", loop, xff}, nil, ""},
 		"trailers by a list of lines":     {"TE: gzip\r\nTE: Trailers\r\n", []string{"Host: site.test", "TE: trailers", "Connection: TE", loop, xff}, nil, ""},
