@@ -31,6 +31,7 @@ export const CAPABILITIES = {
   'zstd-v1': 'compresses responses with Zstandard',
   'modsecurity-v1': 'inspects requests with the OWASP Core Rule Set',
   'waf-exclusions-v1': 'WAF rule exclusions by path and parameter',
+  'path-normalization-v1': 'normalizes the paths of requests, as each site sets it',
   'vitals-v1': 'reports every 5 s the health of sites that just changed, while the console requests it',
 } as const;
 

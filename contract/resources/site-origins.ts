@@ -124,6 +124,15 @@ export const ContentSettings = Type.Object({
     maximum: 10_737_418_240,
     description: 'Maximum request body size in bytes; 0: unlimited. Default 104857600.',
   }),
+  pathNormalization: Type.Boolean({
+    description:
+      'Whether rules and the origin get the same path: unreserved characters decoded, dot segments removed ' +
+      '(RFC 3986). Ambiguous paths get 400. Default for a new site: true; sites from before the setting have ' +
+      'false.',
+  }),
 });
 export type ContentSettings = Static<typeof ContentSettings>;
-export const DEFAULT_CONTENT_SETTINGS: ContentSettings = { requestBodyLimit: 104_857_600 };
+export const DEFAULT_CONTENT_SETTINGS: ContentSettings = {
+  requestBodyLimit: 104_857_600,
+  pathNormalization: true,
+};

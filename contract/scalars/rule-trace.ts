@@ -58,6 +58,7 @@ export const EFFECTS = [
   'counted',
   'logged',
   'allowed',
+  'exemption_left',
   'challenged',
   'blocked',
   'redirected',
@@ -68,7 +69,8 @@ const Effect = Type.Object({
     description:
       'header_left: the header stays unchanged, because its value could not be computed or sent, rules ' +
       'have used up 32 KiB of headers, or the node created the response and keeps it. counted: the request ' +
-      'counts in a rate limit; counters are not simulated.',
+      'counts in a rate limit; counters are not simulated. exemption_left: the rule reads the path and exempts ' +
+      'nothing, because the request spells the path in a way that origins may read differently.',
   }),
   name: Type.String({ description: 'Name of the header or setting; empty if there is only one.' }),
   value: { ...Nullable(ShownValue), description: 'New value; null: removed or without a value.' },
@@ -158,6 +160,7 @@ export const OUTCOMES_OF_RUN = [
   'challenge',
   'https_forced',
   'body_too_large',
+  'path_ambiguous',
   'failure',
   'listed',
 ] as const;
@@ -170,7 +173,8 @@ const Outcome = Type.Object({
     description:
       'origin: the request goes to the cache and the origins. redirect, block: by a rule or a bulk ' +
       'redirect. challenge: the client has no sufficient pass. https_forced: a rule or the site redirects ' +
-      'to HTTPS, or returns 503 if the site has no HTTPS for the host. body_too_large: 413. failure: 503, ' +
+      'to HTTPS, or returns 503 if the site has no HTTPS for the host. body_too_large: 413. path_ambiguous: ' +
+      '400, the site normalizes paths and origins could resolve this one differently. failure: 503, ' +
       'a rule could not be evaluated. listed: 403, the address is on a block list.',
   }),
   status: {

@@ -9,6 +9,8 @@ export interface SavedSettings<S extends object> {
   /** Table with a row for each site that saved settings, and the column with the settings. */
   table: string;
   column?: string;
+  /** Column with the id of the site. */
+  key?: string;
   /** What a site without a row has, and what a saved field that is missing has. */
   defaults: S;
 }
@@ -16,7 +18,7 @@ export interface SavedSettings<S extends object> {
 /** What all such kinds share; `own` is what differs, with its version and `compile`. */
 export function siteSettingsKind<S extends object>(
   kind: string,
-  { table, defaults }: SavedSettings<S>,
+  { table, key = 'site_id', defaults }: SavedSettings<S>,
   own: Pick<EntryKind, 'compile' | 'compilerVersion'> & Partial<EntryKind>,
 ): EntryKind {
   return {
@@ -26,19 +28,19 @@ export function siteSettingsKind<S extends object>(
     defaults,
     scope: 'cluster',
     ownerOf: siteOwner,
-    list: (sql, clusterId) => sitesOf(sql, table, clusterId),
+    list: (sql, clusterId) => sitesOf(sql, table, key, clusterId),
     ...own,
   };
 }
 
 /** `compile` of a kind whose entry needs nothing but its settings; null for those that do what the defaults do. */
 export function compileEach<S extends object>(
-  { table, column = 'settings', defaults }: SavedSettings<S>,
+  { table, column = 'settings', key = 'site_id', defaults }: SavedSettings<S>,
   entryOf: (settings: S) => CompiledEntry | null,
 ): EntryKind['compile'] {
   return async (sql, clusterId, ids) => {
     const { rows } = await sql.raw<{ rows: { id: string; settings: Partial<S> }[] }>(
-      `select site_id as id, ${column} as settings from ${table} where cluster_id = ? and site_id = any(?)`,
+      `select ${key} as id, ${column} as settings from ${table} where cluster_id = ? and ${key} = any(?)`,
       [clusterId, ids as never],
     );
     const compiled = new Map<string, CompiledEntry>();
@@ -51,11 +53,11 @@ export function compileEach<S extends object>(
 }
 
 /** Ids of the sites of a cluster that have a row in the table. */
-async function* sitesOf(sql: Knex, table: string, clusterId: string): AsyncGenerator<string[]> {
+async function* sitesOf(sql: Knex, table: string, key: string, clusterId: string): AsyncGenerator<string[]> {
   let after = '';
   for (;;) {
     const { rows } = await sql.raw<{ rows: { id: string }[] }>(
-      `select site_id as id from ${table} where cluster_id = ? and site_id > ? order by site_id limit ?`,
+      `select ${key} as id from ${table} where cluster_id = ? and ${key} > ? order by ${key} limit ?`,
       [clusterId, after, LIST_BATCH],
     );
     if (rows.length === 0) return;

@@ -14,6 +14,7 @@ import { bulkRedirectsKind } from '../sites/bulk-redirects.entry.ts';
 import { originPolicyKind } from '../sites/origin-policy.entry.ts';
 import { siteCompressionKind } from '../sites/site-compression.entry.ts';
 import { siteHttpsKind } from '../sites/site-https.entry.ts';
+import { siteRequestsKind } from '../sites/site-requests.entry.ts';
 import { siteKind } from '../sites/site.entry.ts';
 import { siteWafKind } from '../waf/site-waf.entry.ts';
 
@@ -33,6 +34,7 @@ export const FOUND_KINDS = [
   originPolicyKind,
   siteCompressionKind,
   siteHttpsKind,
+  siteRequestsKind,
   siteKind,
   siteWafKind,
 ] as const;

@@ -31,7 +31,7 @@ export interface SiteSource {
   domains: Domain[];
   origins: Origin[];
   originSettings: OriginSettings;
-  contentSettings: ContentSettings;
+  contentSettings: Pick<ContentSettings, 'requestBodyLimit'>;
   ports: SitePorts;
   createdAt: Date;
 }
@@ -99,6 +99,7 @@ export function domainMessage({ form, name }: Domain): DomainMessage {
 /** The entry of a site; a disabled one keeps its name and domains only. */
 export function compileSite(site: SiteSource): CompiledEntry {
   const { name, enabled, domains, origins, originSettings, contentSettings, ports } = site;
+  const { requestBodyLimit } = contentSettings;
   const ownPorts = enabled && !areUsual(ports);
   const message = create(SiteSchema, {
     name: site.name,
@@ -109,7 +110,7 @@ export function compileSite(site: SiteSource): CompiledEntry {
       ? {
           origins: compileOrigins(origins),
           pool: create(OriginPoolSchema, { ...originSettings, policy: POLICIES[originSettings.policy] }),
-          requestBodyLimit: BigInt(contentSettings.requestBodyLimit),
+          requestBodyLimit: BigInt(requestBodyLimit),
         }
       : {}),
     ...(ownPorts ? { httpPorts: ports.http, httpsPorts: ports.https } : {}),
@@ -122,7 +123,7 @@ export function compileSite(site: SiteSource): CompiledEntry {
       ...site.domains.map((domain) => `domain:${formatDomain(domain)}`),
       ...(ownPorts ? extraPorts(ports) : []),
     ],
-    settings: { name, enabled, domains, origins, originSettings, contentSettings, ports },
+    settings: { name, enabled, domains, origins, originSettings, contentSettings: { requestBodyLimit }, ports },
   };
 }
 

@@ -12,6 +12,7 @@ import type { ClusterSpan } from '../overview/overview-nodes.ts';
 import { inState, spansJson } from '../overview/overview-sites.ts';
 import { ABOVE, levelCondition } from '../security/site-level.ts';
 import type { SitePorts } from './site-ports.ts';
+import { REQUESTS_BEFORE } from './site-requests.entry.ts';
 
 /** What a site is, beside who serves it and since when. */
 export interface SiteContent {
@@ -65,7 +66,8 @@ interface DomainRow {
 /** Columns of a {@link SiteRow} over {@link SITE_JOINS}. */
 export const SITE_COLUMNS = `
   s.id, s.cluster_id as "clusterId", c.name as "clusterName", s.name, s.enabled, s.ports, s.origins,
-  s.origin_settings as "originSettings", s.content_settings as "contentSettings",
+  s.origin_settings as "originSettings", 
+  '${JSON.stringify(REQUESTS_BEFORE)}'::jsonb || s.content_settings as "contentSettings",
   s.created_at as "createdAt", s.updated_at as "updatedAt", d.domains`;
 export const SITE_JOINS = `
   join cluster c on c.id = s.cluster_id

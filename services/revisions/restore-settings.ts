@@ -7,6 +7,7 @@ import { kindNamed } from '../../models/config/entry-kinds.ts';
 import { changedEntries, type EntryVersions } from '../../models/config/entry-versions.ts';
 import { type FieldChange, settingsDiff } from '../../models/config/settings-diff.ts';
 import { isRecord } from '../../models/config/settings-snapshot.ts';
+import { siteKind } from '../../models/sites/site.entry.ts';
 import { lockSites, sitesOfCluster } from '../../models/sites/site.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Tx } from '../../runtime/write.ts';
@@ -39,7 +40,10 @@ export async function settingsToRestore(
 ): Promise<RestoredSettings[]> {
   const kinds = RESTORERS.map(({ kind }) => kind);
   const span = { from: range.head, to: range.revision };
-  const found = await changedEntries(sql, clusterId, span, kinds, MOST_ENTRIES, { touched: true });
+  const touched = await changedEntries(sql, clusterId, span, kinds, MOST_ENTRIES, { touched: true });
+  // A site made since has parts that it has by default: they differ from those that it did not have then.
+  const made = new Set(touched.flatMap(({ kind, from, to }) => (kind === siteKind.kind && !to ? [from?.owner] : [])));
+  const found = touched.filter(({ from, to }) => to || !made.has(from?.owner ?? null));
   const differing: RestoredSettings[] = [];
   for (const restorer of RESTORERS) {
     const entries = found.filter(({ kind }) => kind === restorer.kind);

@@ -5,6 +5,7 @@ import { MAX_TRIED_HEADER_BYTES } from '../../contract/resources/rule-trial.ts';
 import { formatAddress, parseAddress } from '../../contract/scalars/cidr.ts';
 import { normaliseHostName } from '../../contract/scalars/host-name.ts';
 import { bytesOf } from './evaluate/bytes.ts';
+import { normalTarget } from './evaluate/normal-path.ts';
 import { encodeLocation } from './evaluate/percent.ts';
 import type { HeaderLine } from './evaluate/request-values.ts';
 import type { RunRequest, RunResponse } from './run/request.ts';
@@ -43,6 +44,12 @@ export function runRequest(tried: TriedRequest, response: TriedResponse | undefi
     bodySize: tried.bodySize ?? null,
     response: response ? runResponse(response) : null,
   };
+}
+
+/** What rules of a site that normalizes paths get of a request. */
+export function withNormalPath(request: RunRequest): RunRequest {
+  const uri = normalTarget(request.uri);
+  return uri === null ? { ...request, ambiguousPath: true } : { ...request, uri };
 }
 
 function runResponse({ status, headers = [], cacheStatus }: TriedResponse): RunResponse {

@@ -18,7 +18,7 @@ import { type BrokenRule, runRule } from './run/from-rule.ts';
 import type { BulkRedirect, RunRequest } from './run/request.ts';
 import { bulkRedirectKeys, runRules } from './run/run.ts';
 import { siteHttps } from './site-https.ts';
-import { runRequest } from './tried-request.ts';
+import { runRequest, withNormalPath } from './tried-request.ts';
 
 type Sql = Runtime['pools']['api'];
 type Tried = Input<typeof ruleTrial.try>;
@@ -30,7 +30,8 @@ export async function tryRules({ pools }: Runtime, input: Tried): Promise<Output
   const sql = pools.api;
   const site = (await siteById(sql, input.id)) ?? fail('SITE_NOT_FOUND');
   const saved = (await readSiteRules(sql, input.id)) ?? fail('SITE_NOT_FOUND');
-  const request = runRequest(input.request, input.response, new Date());
+  const sent = runRequest(input.request, input.response, new Date());
+  const request = site.contentSettings.pathNormalization ? withNormalPath(sent) : sent;
   const platform = input.platformRules
     ? draft(input.platformRules, null, 'platformRules')
     : (await readPlatformRules(sql)).rules.map(checkStored);

@@ -1,6 +1,6 @@
 import { MAX_ATTENTION } from '../../contract/resources/overview.ts';
 import type { FoundAttention, ServiceFeature } from '../../mixins/service-feature.ts';
-import { siteRestorer } from './restore-site.ts';
+import { siteRequestsRestorer, siteRestorer } from './restore-site.ts';
 
 export const feature = {
   async attention(_sql, _clusterId, fleet) {
@@ -19,5 +19,5 @@ export const feature = {
       .sort((a, b) => b.count - a.count)
       .slice(0, MAX_ATTENTION);
   },
-  restores: [siteRestorer],
+  restores: [siteRestorer, siteRequestsRestorer],
 } satisfies ServiceFeature;

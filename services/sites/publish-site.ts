@@ -15,6 +15,7 @@ import { SITE_RULES_KIND } from '../../models/rules/site-rules.entry.ts';
 import { capabilitiesOfSite, compileSite, siteKind } from '../../models/sites/site.entry.ts';
 import type { SiteRow } from '../../models/sites/site.ts';
 import { entriesBeside } from '../../models/sites/site-ports.ts';
+import { compileRequests, SITE_REQUESTS_KIND } from '../../models/sites/site-requests.entry.ts';
 import { siteViewNow } from '../../models/sites/site-view.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Tx } from '../../runtime/write.ts';
@@ -95,6 +96,7 @@ async function entriesOf(tx: Tx, site: SiteRow): Promise<ChangedEntry[]> {
   const rules = await entryOfSite(tx.sql, id);
   return [
     { kind: siteKind.kind, id, compiled: compileSite(site) },
+    { kind: SITE_REQUESTS_KIND, id, compiled: compileRequests(site.contentSettings) },
     ...(site.enabled ? entriesBeside(site.ports) : []),
     ...(rules === undefined ? [] : [{ kind: SITE_RULES_KIND, id, compiled: rules }]),
   ];

@@ -7,6 +7,24 @@ import { siteKind } from '../../models/sites/site.entry.ts';
 import { replaceDomains, type SiteContent, setSiteEnabled, siteById, updateSite } from '../../models/sites/site.ts';
 import { SITE_HTTPS_KIND } from '../../models/sites/site-https.entry.ts';
 import { entriesBeside } from '../../models/sites/site-ports.ts';
+import { type RequestSettings, SITE_REQUESTS_KIND } from '../../models/sites/site-requests.entry.ts';
+
+/** The settings of requests, which the kind of sites does not publish. */
+export const siteRequestsRestorer: SettingsRestorer = {
+  kind: SITE_REQUESTS_KIND,
+  locks: 'site',
+  async save(sql, _clusterId, id, settings, now) {
+    const before = (await siteById(sql, id))!;
+    const content = { ...before, contentSettings: { ...before.contentSettings, ...(settings as RequestSettings) } };
+    await updateSite(sql, id, content, nextUpdatedAt(before.updatedAt, now));
+  },
+};
+
+/** The content with settings that may lack some of the content settings, which stay. */
+function withSettings<S extends SiteContent>(before: S, settings: SiteContent): S {
+  const contentSettings = { ...before.contentSettings, ...settings.contentSettings };
+  return { ...before, ...settings, contentSettings };
+}
 
 export const siteRestorer: SettingsRestorer = {
   kind: siteKind.kind,
@@ -20,7 +38,7 @@ export const siteRestorer: SettingsRestorer = {
   },
   async save(sql, _clusterId, id, settings, now) {
     const before = (await siteById(sql, id))!;
-    const content = { ...before, ...(settings as SiteContent & { enabled: boolean }) };
+    const content = withSettings(before, settings as SiteContent & { enabled: boolean });
     const updatedAt = nextUpdatedAt(before.updatedAt, now);
     await updateSite(sql, id, content, updatedAt);
     if (before.enabled !== content.enabled) await setSiteEnabled(sql, id, content.enabled, updatedAt);

@@ -169,7 +169,7 @@ export function runCase(
 }
 
 const hasActed = ({ result, effects }: RuleRun) =>
-  result === 'matched' && !effects.every(({ kind }) => kind === 'header_left');
+  result === 'matched' && !effects.every(({ kind }) => kind === 'header_left' || kind === 'exemption_left');
 
 const bytesOf = ({ text, base64 }: ShownValue): string =>
   text === null ? Buffer.from(base64!, 'base64').toString('latin1') : Buffer.from(text, 'utf8').toString('latin1');

@@ -117,7 +117,7 @@ test('what a revision changed is told by object and field, from what to what', a
   const removed = await diff(clusterId, await head(clusterId));
   t.deepEqual(
     removed.map(({ change }) => change),
-    ['removed', 'removed'],
+    ['removed', 'removed', 'removed'],
   );
   t.deepEqual(removed[0].subject, { ...subject, exists: false });
 });

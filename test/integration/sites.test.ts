@@ -1,7 +1,7 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import type { Knex } from 'knex';
-import { BalancePolicy, DomainForm, SiteSchema } from '../../proto/gen/svc/config/v1/site_pb.js';
+import { BalancePolicy, DomainForm, SiteRequestsSchema, SiteSchema } from '../../proto/gen/svc/config/v1/site_pb.js';
 import { type Call, systemCall } from '../../runtime/call.ts';
 import { setSiteEnabled } from '../../services/sites/set-site-enabled.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
@@ -77,7 +77,7 @@ test('a site is created with every default, audited and published', async (t) =>
       keepaliveIdleSeconds: 60,
       keepaliveMaxRequests: 1000,
     },
-    contentSettings: { requestBodyLimit: 104_857_600 },
+    contentSettings: { requestBodyLimit: 104_857_600, pathNormalization: true },
     ports: { http: [80], https: [443] },
     delivery: {
       state: 'pending',
@@ -340,6 +340,30 @@ test('PATCH keeps omitted tries and statusRetry, and replaces the rest of origin
   t.like(first.originSettings, { tries: 5, statusRetry: false, keepalive: false, maxFails: 3, websocket: true });
   const second = (await api.ok('PATCH', `/sites/${site.id}`, { originSettings: { tries: 2 } })).site;
   t.like(second.originSettings, { tries: 2, statusRetry: false, keepalive: true });
+});
+
+test('path normalization is on for a new site, kept when it is omitted, and off for a site from before it', async (t) => {
+  const entry = async (id: string) => {
+    const body = await api.entry(clusterId, 'site-requests', id);
+    return body && fromBinary(SiteRequestsSchema, body).pathNormalization;
+  };
+  const site = await create();
+  t.true(await entry(site.id));
+  const patch = async (contentSettings: Body) =>
+    (await api.ok('PATCH', `/sites/${site.id}`, { contentSettings })).site.contentSettings;
+  t.deepEqual(await patch({ pathNormalization: false }), { requestBodyLimit: 104_857_600, pathNormalization: false });
+  t.falsy(await entry(site.id));
+  t.deepEqual(await patch({ requestBodyLimit: 5 }), { requestBodyLimit: 5, pathNormalization: false });
+  await patch({ pathNormalization: true });
+  t.deepEqual(await patch({ requestBodyLimit: 6 }), { requestBodyLimit: 6, pathNormalization: true });
+  t.true(await entry(site.id));
+  t.falsy(await entry((await create({ contentSettings: { pathNormalization: false } })).id));
+
+  await sql('site')
+    .where({ id: site.id })
+    .update({ content_settings: JSON.stringify({ requestBodyLimit: 7 }) });
+  const before = (await api.ok('GET', `/sites/${site.id}`)).contentSettings;
+  t.deepEqual(before, { requestBodyLimit: 7, pathNormalization: false });
 });
 
 test('PATCH with nothing new writes nothing', async (t) => {

@@ -14,6 +14,7 @@ import (
 	"edge.svc/caddy/features/handshake"
 	"edge.svc/caddy/features/lists"
 	"edge.svc/caddy/features/origin"
+	"edge.svc/caddy/features/paths"
 	"edge.svc/caddy/features/rules"
 	"edge.svc/caddy/features/sites"
 	"edge.svc/caddy/features/waf"
@@ -64,6 +65,7 @@ var order = []row{
 	{"client-certificate", notForLocal, handshake.ClientCertificate, policyFails},
 	{"register", notForLocal, listen.Register, failure{}},
 	{"bans", notForLocal, bans.Stage, failure{}},
+	{"path", forLocal, paths.Stage, policyFails},
 	{"cc", notForLocal, cc.Count, failure{}},
 	{"cc-reserved", notForLocal, cc.ClientsOfReserved, failure{}},
 	{"reserved", forLocal, challenge.Reserved, challengeFails},

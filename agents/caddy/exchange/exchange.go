@@ -11,7 +11,7 @@ import (
 
 // Exchange is one request with its answer. It is pooled: nothing of it may be kept after Reset.
 type Exchange struct {
-	// In is what was asked. It is complete once the first stages are over and never changes after.
+	// In is what was asked. It is complete once the first stages are over, up to the one of paths, and never changes after.
 	In Inbound
 	// Out is what an origin gets, where that differs from In.
 	Out Outbound

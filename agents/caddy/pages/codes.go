@@ -23,6 +23,7 @@ const (
 	OriginError          = "origin-error"
 	OriginTimeout        = "origin-timeout"
 	OriginUnreachable    = "origin-unreachable"
+	PathAmbiguous        = "path-ambiguous"
 	PolicyDenied         = "policy-denied"
 	PolicyUnavailable    = "policy-unavailable"
 	SiteDisabled         = "site-disabled"
@@ -125,6 +126,11 @@ var texts = map[string]text{
 		[languages]string{"边缘节点无法连接源站，请稍后重试。", "The edge could not reach the origin. Please try again later."},
 		hopOrigin,
 	},
+	PathAmbiguous: {
+		[languages]string{"路径有歧义", "Ambiguous path"},
+		[languages]string{"此地址的路径可能有多种解读，服务器不接受。", "The path of this address can be read in different ways, so this website does not accept it."},
+		hopVisitor,
+	},
 	PolicyDenied: {
 		[languages]string{"访问被拒绝", "Access denied"},
 		[languages]string{"安全策略不允许此请求。", "A security policy does not allow this request."},
@@ -182,6 +188,7 @@ var outcomes = map[string][languages]string{
 	HTTPSRequired:      notAccepted,
 	MethodNotAllowed:   notAccepted,
 	NotFound:           notServed,
+	PathAmbiguous:      notAccepted,
 	PolicyDenied:       blocked,
 	SiteDisabled:       notServed,
 	TooLarge:           notAccepted,

@@ -495,6 +495,8 @@ export interface Cluster {
 export interface ContentSettings {
   /** Maximum request body size in bytes; 0: unlimited. Default 104857600. 0 to 10737418240. */
   requestBodyLimit: number;
+  /** Whether rules and the origin get the same path: unreserved characters decoded, dot segments removed (RFC 3986). Ambiguous paths get 400. Default for a new site: true; sites from before the setting have false. */
+  pathNormalization: boolean;
 }
 
 export interface Delivery {
@@ -1791,8 +1793,8 @@ export interface RuleInput {
 
 export interface RuleTrace {
   outcome: {
-    /** origin: the request goes to the cache and the origins. redirect, block: by a rule or a bulk redirect. challenge: the client has no sufficient pass. https_forced: a rule or the site redirects to HTTPS, or returns 503 if the site has no HTTPS for the host. body_too_large: 413. failure: 503, a rule could not be evaluated. listed: 403, the address is on a block list. */
-    kind: 'origin' | 'redirect' | 'block' | 'challenge' | 'https_forced' | 'body_too_large' | 'failure' | 'listed';
+    /** origin: the request goes to the cache and the origins. redirect, block: by a rule or a bulk redirect. challenge: the client has no sufficient pass. https_forced: a rule or the site redirects to HTTPS, or returns 503 if the site has no HTTPS for the host. body_too_large: 413. path_ambiguous: 400, the site normalizes paths and origins could resolve this one differently. failure: 503, a rule could not be evaluated. listed: 403, the address is on a block list. */
+    kind: 'origin' | 'redirect' | 'block' | 'challenge' | 'https_forced' | 'body_too_large' | 'path_ambiguous' | 'failure' | 'listed';
     /** Status of the response that the node creates; null with `origin`. */
     status: number | null;
     /** Code in X-Svc-Error, for example policy-denied; null: none. */
@@ -1898,8 +1900,8 @@ export interface RuleTrace {
       /** Number of values that are omitted, because all rules together show at most 2000. */
       readsLeftOut: number;
       effects: Array<{
-        /** header_left: the header stays unchanged, because its value could not be computed or sent, rules have used up 32 KiB of headers, or the node created the response and keeps it. counted: the request counts in a rate limit; counters are not simulated. */
-        kind: 'path' | 'query' | 'header_set' | 'header_added' | 'header_removed' | 'header_left' | 'override' | 'origin' | 'codings' | 'counted' | 'logged' | 'allowed' | 'challenged' | 'blocked' | 'redirected';
+        /** header_left: the header stays unchanged, because its value could not be computed or sent, rules have used up 32 KiB of headers, or the node created the response and keeps it. counted: the request counts in a rate limit; counters are not simulated. exemption_left: the rule reads the path and exempts nothing, because the request spells the path in a way that origins may read differently. */
+        kind: 'path' | 'query' | 'header_set' | 'header_added' | 'header_removed' | 'header_left' | 'override' | 'origin' | 'codings' | 'counted' | 'logged' | 'allowed' | 'exemption_left' | 'challenged' | 'blocked' | 'redirected';
         /** Name of the header or setting; empty if there is only one. */
         name: string;
         /** New value; null: removed or without a value. */

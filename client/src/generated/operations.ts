@@ -1693,6 +1693,8 @@ export interface SitesCreateInput {
   contentSettings?: {
     /** Maximum request body size in bytes; 0: unlimited. Default 104857600. 0 to 10737418240. */
     requestBodyLimit?: number | undefined;
+    /** Whether rules and the origin get the same path: unreserved characters decoded, dot segments removed (RFC 3986). Ambiguous paths get 400. Default for a new site: true; sites from before the setting have false. */
+    pathNormalization?: boolean | undefined;
   } | undefined;
   /** An omitted list has the usual port: 80, 443. At least one list must not be empty. */
   ports?: {
@@ -1752,6 +1754,8 @@ export interface SitesUpdateInput {
   contentSettings?: {
     /** Maximum request body size in bytes; 0: unlimited. Default 104857600. 0 to 10737418240. */
     requestBodyLimit?: number | undefined;
+    /** Whether rules and the origin get the same path: unreserved characters decoded, dot segments removed (RFC 3986). Ambiguous paths get 400. Default for a new site: true; sites from before the setting have false. */
+    pathNormalization?: boolean | undefined;
   } | undefined;
   /** An omitted list stays unchanged. At least one list must not be empty. */
   ports?: {

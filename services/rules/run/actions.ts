@@ -6,6 +6,7 @@ import type { Effect, RuleOfRun } from '../../../contract/scalars/rule-trace.ts'
 import type { Bytes } from '../evaluate/bytes.ts';
 import { EvaluationFailure } from '../evaluate/failure.ts';
 import type { Exchange } from './exchange.ts';
+import { isExemption, mayExempt } from './exemption.ts';
 import { changedQuery, redirectTarget, type SetParameter } from './query-edit.ts';
 import type { RunAction, RunRule, RunTarget, RunValue } from './rule.ts';
 import { shown } from './shown.ts';
@@ -23,8 +24,15 @@ export const effect = (kind: Effect['kind'], name = '', value: Bytes | number | 
 
 export const nameOf = ({ id, name, position, platform }: RunRule): RuleOfRun => ({ id, name, position, platform });
 
-/** Does what a rule that matched says. Throws what `compute` throws, but for values of headers that fail. */
-export function act(exchange: Exchange, rule: RunRule, action: RunAction, compute: Compute): Effect[] {
+/**
+ * Does what a rule that matched says. Throws what `compute` throws, but for values of headers that fail.
+ */
+export function act(
+  exchange: Exchange,
+  rule: RunRule,
+  { condition, action }: NonNullable<RunRule['compiled']>,
+  compute: Compute,
+): Effect[] {
   switch (action.kind) {
     case 'block':
       exchange.decision = { kind: 'block', status: action.statusCode, error: 'policy-denied', rule: nameOf(rule) };
@@ -32,6 +40,7 @@ export function act(exchange: Exchange, rule: RunRule, action: RunAction, comput
     case 'log':
       return [effect('logged')];
     case 'allow':
+      if (!mayExempt(exchange, condition)) return [effect('exemption_left')];
       exchange.exempt = true;
       return [effect('allowed')];
     case 'challenge':
@@ -44,7 +53,7 @@ export function act(exchange: Exchange, rule: RunRule, action: RunAction, comput
     case 'response_header':
       return editHeader(exchange, action, compute);
     case 'config':
-      return override(exchange, rule, action);
+      return override(exchange, rule, action, mayExempt(exchange, condition));
     case 'rate_limit':
       return count(exchange, rule, action);
     case 'origin':
@@ -121,8 +130,9 @@ function editHeader(
   return [effect(append ? 'header_added' : 'header_set', header, value)];
 }
 
-function override(exchange: Exchange, rule: RunRule, { overrides }: ActionOf<'config'>): Effect[] {
+function override(exchange: Exchange, rule: RunRule, { overrides }: ActionOf<'config'>, exempts: boolean): Effect[] {
   return Object.entries(overrides).map(([name, value]) => {
+    if (!exempts && isExemption(name, value)) return effect('exemption_left', name);
     exchange.overrides.set(name, value);
     exchange.overriddenBy.set(name, nameOf(rule));
     return effect('override', name, value);

@@ -15,6 +15,8 @@ export interface RunRequest {
   readonly port: number;
   /** Path and query as they are sent, starting with a slash. */
   readonly uri: Bytes;
+  /** Origins resolve the path in different ways, and the site refuses such paths. */
+  readonly ambiguousPath?: boolean;
   readonly version: Bytes;
   readonly headers: readonly HeaderLine[];
   readonly address: string;

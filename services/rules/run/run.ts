@@ -41,10 +41,13 @@ class Run {
 
   trace(): RuleTrace {
     const { exchange, around } = this;
+    if (exchange.request.ambiguousPath) {
+      exchange.decision = { kind: 'path_ambiguous', status: 400, error: 'path-ambiguous' };
+    }
     const [list] = around.blockLists;
     exchange.exempt = around.allowLists.length > 0;
     if (list !== undefined && !exchange.exempt) {
-      exchange.decision = { kind: 'listed', status: 403, error: 'policy-denied', list };
+      exchange.decision ??= { kind: 'listed', status: 403, error: 'policy-denied', list };
     }
     const phases: PhaseRun[] = [];
     for (const phase of PHASES) {
@@ -61,7 +64,7 @@ class Run {
       for (const rule of this.around.rules) {
         if (rule.phase !== phase || rule.platform !== platform) continue;
         const run = this.rule(rule, allowed);
-        allowed ||= run.result === 'matched' && rule.compiled?.action.kind === 'allow';
+        allowed ||= run.effects.some(({ kind }) => kind === 'allowed');
         rules.push(run);
       }
     }
@@ -88,7 +91,7 @@ class Run {
       const holds = taken(evaluateCondition(compiled.condition, this.surroundings(reads, '/expression')));
       run.result = holds ? 'matched' : 'not_matched';
       if (holds) {
-        run.effects = act(this.exchange, rule, compiled.action, ({ part, tree }, use) =>
+        run.effects = act(this.exchange, rule, compiled, ({ part, tree }, use) =>
           taken(evaluateFor(use, tree, this.surroundings(reads, part))),
         );
       }

@@ -15,6 +15,8 @@ type compiler struct {
 	platform bool
 	phase    phase
 	id       string
+	// What of the target the condition reads: an action that exempts asks for its plain spelling.
+	spelled spelling
 }
 
 var (
@@ -56,7 +58,7 @@ func (c *compiler) action(m *configv1.Rule) (action, error) {
 	case *configv1.Rule_Log:
 		return c.in(wafCustom)(logMatch, nil)
 	case *configv1.Rule_Allow:
-		return c.in(wafCustom)(allow, nil)
+		return c.in(wafCustom)(c.allow(), nil)
 	case *configv1.Rule_Challenge:
 		return c.in(wafCustom)(c.challenge(a.Challenge))
 	case *configv1.Rule_RateLimit:

@@ -26,10 +26,16 @@ func logMatch(q *request, r *rule) verdict {
 
 // allow spares a request the rest of the list, and what Under Attack and CC mitigation ask; a challenge that a rule asked
 // for before stays, and nothing else is spared.
-func allow(q *request, r *rule) verdict {
-	*exchange.RuleAllowed.Of(q.x) = true
-	q.note(r, exchange.RuleApplied)
-	return leaveScope
+func (c *compiler) allow() action {
+	spelled := c.spelled
+	return func(q *request, r *rule) verdict {
+		if !spelled.plain(q) {
+			return goOn
+		}
+		*exchange.RuleAllowed.Of(q.x) = true
+		q.note(r, exchange.RuleApplied)
+		return leaveScope
+	}
 }
 
 // challenge asks for a level. Who has not shown it is challenged in the end, whatever rules after this one say: they run

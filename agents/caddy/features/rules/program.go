@@ -109,6 +109,7 @@ func compileRule(message *configv1.Rule, platform bool) (*rule, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.spelled = spellingOf(when)
 	do, err := c.action(message)
 	if err != nil {
 		return nil, err

@@ -22,11 +22,18 @@ var (
 
 // config overrides settings. Of several rules the later one wins, setting by setting.
 func (c *compiler) config(m *configv1.ConfigAction) (action, error) {
-	var changes []func(*exchange.Overrides)
+	var changes, exemptions []func(*exchange.Overrides)
 	turn := func(on *bool, of func(*exchange.Overrides) *exchange.Switch) {
 		if on != nil {
 			to := exchange.SwitchOf(*on)
 			changes = append(changes, func(o *exchange.Overrides) { *of(o) = to })
+		}
+	}
+	protect := func(on *bool, of func(*exchange.Overrides) *exchange.Switch) {
+		if on != nil && !*on {
+			exemptions = append(exemptions, func(o *exchange.Overrides) { *of(o) = exchange.Off })
+		} else {
+			turn(on, of)
 		}
 	}
 	turn(m.CacheBypass, func(o *exchange.Overrides) *exchange.Switch { return &o.CacheBypass })
@@ -44,14 +51,14 @@ func (c *compiler) config(m *configv1.ConfigAction) (action, error) {
 	turn(m.Brotli, func(o *exchange.Overrides) *exchange.Switch { return &o.Brotli })
 	turn(m.Zstd, func(o *exchange.Overrides) *exchange.Switch { return &o.Zstd })
 	turn(m.Websocket, func(o *exchange.Overrides) *exchange.Switch { return &o.WebSocket })
-	turn(m.UnderAttack, func(o *exchange.Overrides) *exchange.Switch { return &o.UnderAttack })
-	turn(m.CcEnabled, func(o *exchange.Overrides) *exchange.Switch { return &o.CC })
+	protect(m.UnderAttack, func(o *exchange.Overrides) *exchange.Switch { return &o.UnderAttack })
+	protect(m.CcEnabled, func(o *exchange.Overrides) *exchange.Switch { return &o.CC })
 	if m.CcMaxLevel != nil {
 		level := check.Level("cc_max_level", m.GetCcMaxLevel(), exchange.Normal)
 		if level == exchange.Normal && check.Err == nil {
 			check.Err = errNoValue
 		}
-		changes = append(changes, func(o *exchange.Overrides) { o.CCMaxLevel = level })
+		exemptions = append(exemptions, func(o *exchange.Overrides) { o.CCMaxLevel = level })
 	}
 	pause := func(field string, ms *uint32, most uint32, of func(*exchange.Overrides) *time.Duration) {
 		if ms != nil {
@@ -69,12 +76,20 @@ func (c *compiler) config(m *configv1.ConfigAction) (action, error) {
 	switch {
 	case check.Err != nil:
 		return nil, check.Err
-	case len(changes) == 0:
+	case len(changes)+len(exemptions) == 0:
 		return nil, errNothing
-	case c.phase == cache && len(changes) > early:
+	case c.phase == cache && len(changes)+len(exemptions) > early:
 		return nil, errCacheOnly
 	}
+	spelled := c.spelled
 	return func(q *request, r *rule) verdict {
+		if len(exemptions) > 0 && spelled.plain(q) {
+			for _, exempt := range exemptions {
+				exempt(&q.x.Overrides)
+			}
+		} else if len(changes) == 0 {
+			return goOn
+		}
 		for _, change := range changes {
 			change(&q.x.Overrides)
 		}

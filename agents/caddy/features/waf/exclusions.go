@@ -130,22 +130,6 @@ func (e *exclusion) concerns(t *exchange.Target, plain bool) bool {
 	return plain && (t.Canonical == e.path || e.prefix && strings.HasPrefix(t.Canonical, e.path))
 }
 
-// isPlain reports whether a target has its canonical path in its one spelling: percent-encoded is only what has to be, and no
-// segment is "..;" or ".;", which some origins read as ".." and ".".
-func isPlain(t *exchange.Target) bool {
-	if strings.Contains(t.Canonical, "/.;") || strings.Contains(t.Canonical, "/..;") {
-		return false
-	}
-	if t.Exact() {
-		return true
-	}
-	raw, _, _ := strings.Cut(t.Raw, "?")
-	encoded := exchange.AppendEncoded(make([]byte, 0, len(raw)), t.Canonical, func(c byte) bool {
-		return c > ' ' && c < 0x7f && strings.IndexByte("\"#%<>?\\^`{|}", c) < 0
-	})
-	return strings.EqualFold(raw, string(encoded)) && t.Path == t.Canonical
-}
-
 // remover is what transactions can do and their interface does not say.
 type remover interface {
 	RemoveRuleByID(id int)
@@ -165,7 +149,7 @@ func (s *settings) exclude(tx remover, t *exchange.Target) (parts []*exclusion) 
 	if len(s.exclusions) == 0 {
 		return nil
 	}
-	plain := isPlain(t)
+	plain := t.Plain()
 	for i := range s.exclusions {
 		e := &s.exclusions[i]
 		switch {

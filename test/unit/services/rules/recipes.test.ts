@@ -7,7 +7,7 @@ import { validateInput } from '../../../../runtime/validate.ts';
 import { checkRules } from '../../../../services/rules/check-rules.ts';
 import { runRule } from '../../../../services/rules/run/from-rule.ts';
 import { runRules } from '../../../../services/rules/run/run.ts';
-import { runRequest } from '../../../../services/rules/tried-request.ts';
+import { runRequest, withNormalPath } from '../../../../services/rules/tried-request.ts';
 import { ruleWarnings } from '../../../../services/rules/warnings/warnings.ts';
 import { becameOf, type Recipe, recipes } from '../../../helpers/rule-recipes.ts';
 
@@ -16,7 +16,7 @@ const GROUPS = new Set(['api']);
 function run({ rules, lists }: Recipe, { request, response }: Recipe['tries'][number]) {
   const given = { id: 'site', request, rules, ...(response ? { response } : {}) };
   const input = validateInput(ruleTrial.try, given) as Input<typeof ruleTrial.try>;
-  return runRules(runRequest(input.request, input.response, new Date()), {
+  return runRules(withNormalPath(runRequest(input.request, input.response, new Date())), {
     rules: checkRules(input.rules!, [], GROUPS).map((rule, at) => runRule(rule, at, false)),
     inList: (name, address) => lists[name]!.some((cidr) => contains(parseCidr(cidr)!, address)),
     allowLists: [],

@@ -142,3 +142,27 @@ test('an address is counted by itself, or by its /64', (t) => {
   t.is(counted('2001:db8:0:1:2::3'), '2001:db8:0:1::/64');
   t.is(counted('192.0.2.1'), '192.0.2.1');
 });
+
+test('an exemption by path holds for the plain spelling alone, and a block for every one', (t) => {
+  const effects = (expression: string, uri: string) => {
+    const rules = [
+      { phase: 'config', expression, action: { kind: 'config', underAttack: false, ccMaxLevel: 'js', gzip: false } },
+      { phase: 'waf-custom', expression, action: { kind: 'allow' } },
+      block('true'),
+    ] as ShortRule[];
+    const { phases, outcome } = ofOnly(rules, { uri });
+    const kinds = phases.flatMap(({ rules }) => rules.flatMap((run) => run.effects.map(({ kind }) => kind)));
+    return [outcome.kind, outcome.exempt, kinds.filter((kind) => kind === 'exemption_left').length];
+  };
+  const spared = ['origin', true, 0];
+  const not = ['block', false, 3];
+  const starts = 'starts_with(http.request.uri.path, "/public/")';
+  t.deepEqual(effects(starts, '/public/x'), spared);
+  t.deepEqual(effects('http.request.uri.path eq "/a b"', '/a%20b?c=%2f'), spared);
+  t.deepEqual(effects('http.request.uri.path eq "/中"', '/%E4%B8%AD'), spared);
+  t.deepEqual(effects(starts, '/public/..;/admin'), not);
+  t.deepEqual(effects(starts, '/admin/..%2fpublic/x'), not);
+  t.deepEqual(effects('starts_with(http.request.uri, "/public/")', '/public/../admin'), not);
+  t.deepEqual(effects('http.request.uri.path.extension eq "css"', '/x/..;/a.css'), not);
+  t.deepEqual(effects('ip.src eq 192.0.2.1', '/x/..;/admin'), spared);
+});

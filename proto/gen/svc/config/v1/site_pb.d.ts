@@ -246,6 +246,27 @@ export declare type OriginPool = Message<"svc.config.v1.OriginPool"> & {
 export declare const OriginPoolSchema: GenMessage<OriginPool>;
 
 /**
+ * Kind "site-requests", id = site id: how requests of a site are read and sent to its origins. Without an entry every field
+ * has its default.
+ *
+ * @generated from message svc.config.v1.SiteRequests
+ */
+export declare type SiteRequests = Message<"svc.config.v1.SiteRequests"> & {
+  /**
+   * Rules and origins get the same path: unreserved characters decoded, dot segments removed. An ambiguous one gets 400.
+   *
+   * @generated from field: bool path_normalization = 2;
+   */
+  pathNormalization: boolean;
+};
+
+/**
+ * Describes the message svc.config.v1.SiteRequests.
+ * Use `create(SiteRequestsSchema)` to create a new message.
+ */
+export declare const SiteRequestsSchema: GenMessage<SiteRequests>;
+
+/**
  * Form of a domain, in the order of precedence.
  *
  * @generated from enum svc.config.v1.DomainForm

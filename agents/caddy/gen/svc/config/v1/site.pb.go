@@ -554,6 +554,53 @@ func (x *OriginPool) GetKeepaliveMaxRequests() uint32 {
 	return 0
 }
 
+// Kind "site-requests", id = site id: how requests of a site are read and sent to its origins. Without an entry every field
+// has its default.
+type SiteRequests struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Rules and origins get the same path: unreserved characters decoded, dot segments removed. An ambiguous one gets 400.
+	PathNormalization bool `protobuf:"varint,2,opt,name=path_normalization,json=pathNormalization,proto3" json:"path_normalization,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *SiteRequests) Reset() {
+	*x = SiteRequests{}
+	mi := &file_svc_config_v1_site_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SiteRequests) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SiteRequests) ProtoMessage() {}
+
+func (x *SiteRequests) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_config_v1_site_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SiteRequests.ProtoReflect.Descriptor instead.
+func (*SiteRequests) Descriptor() ([]byte, []int) {
+	return file_svc_config_v1_site_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *SiteRequests) GetPathNormalization() bool {
+	if x != nil {
+		return x.PathNormalization
+	}
+	return false
+}
+
 var File_svc_config_v1_site_proto protoreflect.FileDescriptor
 
 const file_svc_config_v1_site_proto_rawDesc = "" +
@@ -601,7 +648,9 @@ const file_svc_config_v1_site_proto_rawDesc = "" +
 	" \x01(\rR\rsendTimeoutMs\x12&\n" +
 	"\x0fread_timeout_ms\x18\v \x01(\rR\rreadTimeoutMs\x124\n" +
 	"\x16keepalive_idle_seconds\x18\f \x01(\rR\x14keepaliveIdleSeconds\x124\n" +
-	"\x16keepalive_max_requests\x18\r \x01(\rR\x14keepaliveMaxRequests*\x8b\x01\n" +
+	"\x16keepalive_max_requests\x18\r \x01(\rR\x14keepaliveMaxRequests\"=\n" +
+	"\fSiteRequests\x12-\n" +
+	"\x12path_normalization\x18\x02 \x01(\bR\x11pathNormalization*\x8b\x01\n" +
 	"\n" +
 	"DomainForm\x12\x1b\n" +
 	"\x17DOMAIN_FORM_UNSPECIFIED\x10\x00\x12\x15\n" +
@@ -628,14 +677,15 @@ func file_svc_config_v1_site_proto_rawDescGZIP() []byte {
 }
 
 var file_svc_config_v1_site_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_svc_config_v1_site_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_svc_config_v1_site_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_svc_config_v1_site_proto_goTypes = []any{
-	(DomainForm)(0),    // 0: svc.config.v1.DomainForm
-	(BalancePolicy)(0), // 1: svc.config.v1.BalancePolicy
-	(*Site)(nil),       // 2: svc.config.v1.Site
-	(*Domain)(nil),     // 3: svc.config.v1.Domain
-	(*Origin)(nil),     // 4: svc.config.v1.Origin
-	(*OriginPool)(nil), // 5: svc.config.v1.OriginPool
+	(DomainForm)(0),      // 0: svc.config.v1.DomainForm
+	(BalancePolicy)(0),   // 1: svc.config.v1.BalancePolicy
+	(*Site)(nil),         // 2: svc.config.v1.Site
+	(*Domain)(nil),       // 3: svc.config.v1.Domain
+	(*Origin)(nil),       // 4: svc.config.v1.Origin
+	(*OriginPool)(nil),   // 5: svc.config.v1.OriginPool
+	(*SiteRequests)(nil), // 6: svc.config.v1.SiteRequests
 }
 var file_svc_config_v1_site_proto_depIdxs = []int32{
 	3, // 0: svc.config.v1.Site.domains:type_name -> svc.config.v1.Domain
@@ -661,7 +711,7 @@ func file_svc_config_v1_site_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_config_v1_site_proto_rawDesc), len(file_svc_config_v1_site_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   4,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
