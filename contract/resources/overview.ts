@@ -8,8 +8,9 @@ import { Decimal, Id, Input, Nullable, OneOf, Timestamp } from '../scalars/commo
 import { Change } from './changes.ts';
 import { Author, Subject } from './revisions.ts';
 
-/** Items of the attention list, and things named by each of them, at most. */
+/** Items of the attention list whose kinds the specification does not have, at most. Items of its kinds are never cut. */
 export const MAX_ATTENTION = 50;
+/** Things that an item names, at most. */
 export const MAX_NAMED = 5;
 /** Revisions listed. */
 export const SHOWN_REVISIONS = 5;
@@ -18,9 +19,27 @@ export const SHOWN_REVISIONS = 5;
 export const ATTENTION = merged(ATTENTION_LISTS);
 export type AttentionKind = keyof typeof ATTENTION;
 
-/** In the order of the list. */
+/** Kinds of the specification, in its order; those that no resource declares yet are missing from {@link ATTENTION_KINDS}. */
+const SPECIFIED_KINDS: readonly string[] = [
+  'nodes_unhealthy',
+  'dns_failed',
+  'dns_blocked',
+  'upgrade_failed',
+  'canary_rolled_back',
+  'canary_awaiting_promotion',
+  'canary_running',
+  'nodes_lagging',
+  'nodes_no_address',
+];
+
+export const isSpecifiedAttention = (kind: AttentionKind): boolean => SPECIFIED_KINDS.includes(kind);
+
+const placeOf = (kind: AttentionKind): number =>
+  isSpecifiedAttention(kind) ? SPECIFIED_KINDS.indexOf(kind) : SPECIFIED_KINDS.length + ATTENTION[kind].order;
+
+/** In the order of the list: the kinds of the specification, then ours by their `order`. */
 export const ATTENTION_KINDS: readonly AttentionKind[] = (Object.keys(ATTENTION) as AttentionKind[]).sort(
-  (a, b) => ATTENTION[a].order - ATTENTION[b].order,
+  (a, b) => placeOf(a) - placeOf(b),
 );
 
 /** What a node is, in one word, worst first. */
@@ -124,7 +143,9 @@ const Propagation = Type.Object({
 export const Overview = Type.Object({
   readAt: { ...Timestamp, description: 'Time of the figures, at most 2 s ago.' },
   attention: Type.Array(AttentionItem, {
-    description: `Items that need attention, by kind, at most ${MAX_ATTENTION}.`,
+    description:
+      'Items that need attention, by kind: first all of the kinds nodes_unhealthy to nodes_lagging, then at most ' +
+      `${MAX_ATTENTION} of the other kinds.`,
   }),
   attentionTotal: { ...Count, description: 'Number of items that need attention.' },
   clusters: Count,

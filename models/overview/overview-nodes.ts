@@ -8,7 +8,6 @@ const ON_ITS_WAY = "interval '10 seconds'";
 /** Nodes renew ten days before the end: with less than this left they fail to. */
 const ENDING = "interval '9 days'";
 /** Groups of nodes answered at most, over all kinds and clusters. */
-const MAX_GROUPS = 200;
 
 const UNHEALTHY: readonly NodeWord[] = [
   'refused',
@@ -158,7 +157,7 @@ const FLEET = `
     (select coalesce(jsonb_agg(g order by count desc, "clusterName"), '[]') from (
        select kind, g.cluster_id as "clusterId", c.name as "clusterName", coalesce(target, 0)::text as revision, at, count,
            jsonb_path_query_array(named, '$[0 to ${MAX_NAMED - 1}]') as named
-         from grouped g join cluster c on c.id = g.cluster_id order by count desc, c.name limit ${MAX_GROUPS}) g) as groups,
+         from grouped g join cluster c on c.id = g.cluster_id) g) as groups,
     (select coalesce(jsonb_agg(s), '[]') from (
        select c.id as "clusterId", c.name as "clusterName", count(w.id)::int as nodes,
            min(w.revision) filter (where w.online) as least, max(w.revision) filter (where w.online) as most,

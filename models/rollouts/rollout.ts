@@ -97,11 +97,7 @@ export interface RolloutAttention {
 }
 
 /** Clusters whose canary runs, waits for somebody, or was taken back within a day; and where changes were undone in one. */
-export async function rolloutAttention(
-  sql: Knex,
-  clusterId: string | null,
-  limit: number,
-): Promise<RolloutAttention[]> {
+export async function rolloutAttention(sql: Knex, clusterId: string | null): Promise<RolloutAttention[]> {
   const { rows } = await sql.raw<{ rows: RolloutAttention[] }>(
     `select * from (
        select case state when 'rolled_back' then 'canary_rolled_back' when 'canary' then 'canary_running'
@@ -116,8 +112,8 @@ export async function rolloutAttention(
        select 'changes_undone', c.id, c.name, max(e.revision)::text, min(e.at), count(*)::int
          from rollout_event e join cluster c on c.id = e.cluster_id
         where e.kind in ('undone', 'undo_stopped') and e.at > now() - ${A_DAY} group by c.id) a
-      where ?::text is null or "clusterId" = ? order by at, "clusterName" limit ?`,
-    [clusterId, clusterId, limit] as never,
+      where ?::text is null or "clusterId" = ? order by at, "clusterName"`,
+    [clusterId, clusterId] as never,
   );
   return rows;
 }

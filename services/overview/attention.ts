@@ -1,5 +1,11 @@
 // What needs somebody, as one list: each kind's facts put into the item of the specification.
-import { ATTENTION, ATTENTION_KINDS, type AttentionItem, MAX_ATTENTION } from '../../contract/resources/overview.ts';
+import {
+  ATTENTION,
+  ATTENTION_KINDS,
+  type AttentionItem,
+  isSpecifiedAttention,
+  MAX_ATTENTION,
+} from '../../contract/resources/overview.ts';
 import type { FoundAttention } from '../../mixins/service-feature.ts';
 import type { NodeGroup } from '../../models/overview/overview-nodes.ts';
 
@@ -22,7 +28,7 @@ const NOTHING = {
   problem: null,
 } satisfies Omit<AttentionItem, 'kind' | 'level'>;
 
-/** The first items in the order of kinds, and how many there are. */
+/** The items in the order of kinds, those of the specification without a limit; and how many there are. */
 export function attentionList({ groups, channel, found }: AttentionFacts): { items: AttentionItem[]; total: number } {
   const all: FoundAttention[] = [
     ...groups.map(nodeItem),
@@ -32,7 +38,9 @@ export function attentionList({ groups, channel, found }: AttentionFacts): { ite
   const place = new Map(ATTENTION_KINDS.map((kind, index) => [kind, index]));
   const items = all.map((one): AttentionItem => ({ ...NOTHING, level: ATTENTION[one.kind].level, ...one }));
   items.sort((a, b) => place.get(a.kind)! - place.get(b.kind)!);
-  return { items: items.slice(0, MAX_ATTENTION), total: items.length };
+  const specified = items.filter(({ kind }) => isSpecifiedAttention(kind));
+  const others = items.slice(specified.length);
+  return { items: [...specified, ...others.slice(0, MAX_ATTENTION)], total: items.length };
 }
 
 function nodeItem({ kind, clusterId, clusterName, revision, at, count, named }: NodeGroup): FoundAttention {

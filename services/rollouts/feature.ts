@@ -1,4 +1,3 @@
-import { MAX_ATTENTION } from '../../contract/resources/overview.ts';
 import type { ServiceFeature } from '../../mixins/service-feature.ts';
 import { rolloutAttention } from '../../models/rollouts/rollout.ts';
 import { evaluateCanaries } from './evaluate.ts';
@@ -13,7 +12,7 @@ export const feature = {
     { name: 'rollouts.undo', everyMs: LOOK_MS, run: undoHarm },
   ],
   async attention(sql, clusterId) {
-    const found = await rolloutAttention(sql, clusterId, MAX_ATTENTION);
+    const found = await rolloutAttention(sql, clusterId);
     return found.map(({ at, ...one }) => ({ ...one, at: at?.toISOString() ?? null }));
   },
 } satisfies ServiceFeature;

@@ -1097,9 +1097,9 @@ export interface OriginSettings {
 export interface Overview {
   /** Time of the figures, at most 2 s ago. */
   readAt: string;
-  /** Items that need attention, by kind, at most 50. */
+  /** Items that need attention, by kind: first all of the kinds nodes_unhealthy to nodes_lagging, then at most 50 of the other kinds. */
   attention: Array<{
-    kind: 'nodes_unhealthy' | 'changes_undone' | 'canary_rolled_back' | 'canary_awaiting_promotion' | 'canary_running' | 'nodes_lagging' | 'platform_rules_invalid' | 'site_rules_invalid' | 'sites_unserved' | 'clusters_no_nodes' | 'origins_down' | 'certificates_ending' | 'sites_above_normal' | 'sites_waf_share' | 'under_attack_on' | 'sites_under_attack' | 'nodes_bans_unapplied' | 'node_certificates_ending' | 'session_ticket_keys_not_held' | 'nodes_proxy_peers_unset' | 'publications_waiting' | 'node_channel';
+    kind: 'nodes_unhealthy' | 'canary_rolled_back' | 'canary_awaiting_promotion' | 'canary_running' | 'nodes_lagging' | 'changes_undone' | 'platform_rules_invalid' | 'site_rules_invalid' | 'sites_unserved' | 'clusters_no_nodes' | 'origins_down' | 'certificates_ending' | 'sites_above_normal' | 'sites_waf_share' | 'under_attack_on' | 'sites_under_attack' | 'nodes_bans_unapplied' | 'node_certificates_ending' | 'session_ticket_keys_not_held' | 'nodes_proxy_peers_unset' | 'publications_waiting' | 'node_channel';
     /** act: something does not work; watch: something may stop working, or is intended. */
     level: 'act' | 'watch';
     /** null: the item concerns several clusters. */
