@@ -16,7 +16,7 @@ const pieceBytes = 32 << 10
 type body struct {
 	source  exchange.Source
 	line    *line
-	network netip.Prefix
+	place   place
 	level   int
 	encoder encoder
 	sink    exchange.Sink
@@ -46,7 +46,7 @@ var bodies = sync.Pool{New: func() any { return &body{piece: make([]byte, 0, pie
 func (e *encoders) encode(x *exchange.Exchange, source exchange.Source, c exchange.Coding, level int) exchange.Source {
 	b := bodies.Get().(*body)
 	b.source, b.line, b.level, b.lingering = source, &e.lines[c], level, x.In.Major != 1
-	b.network = networkOf(x)
+	b.place.begin(e, b.line, bytesOf(c, level), networkOf(x))
 	return b
 }
 
@@ -60,9 +60,11 @@ func (b *body) CopyTo(sink exchange.Sink) (err error) {
 	if err != nil {
 		return err
 	}
+	b.place.wait()
 	if err := b.source.CopyTo((*input)(b)); err != nil {
 		return err
 	}
+	b.place.goOn()
 	b.inside = true
 	err = b.encoder.Close()
 	b.inside = false
@@ -83,7 +85,7 @@ func (b *body) release() {
 	}
 	b.line.taken.Add(b.taken)
 	b.line.given.Add(b.given + uint64(len(b.piece)))
-	b.line.giveBack(b.network)
+	b.place.end()
 	b.line, b.encoder = nil, nil
 }
 
@@ -92,7 +94,9 @@ func (b *body) Close() {
 	b.release()
 	source, piece := b.source, b.piece
 	spoiled := b.inside || b.failed && b.lingering
-	*b = body{piece: piece[:0]}
+	b.source, b.sink, b.piece = nil, nil, piece[:0]
+	b.dirty, b.inside, b.failed, b.lingering = false, false, false, false
+	b.taken, b.given = 0, 0
 	if !spoiled {
 		bodies.Put(b)
 	}
@@ -104,7 +108,9 @@ func (b *body) send() error {
 	if len(b.piece) == 0 {
 		return nil
 	}
+	b.place.wait()
 	err := b.sink.Write(b.piece)
+	b.place.goOn()
 	b.failed = b.failed || err != nil
 	b.given += uint64(len(b.piece))
 	b.piece = b.piece[:0]
@@ -118,9 +124,11 @@ func (i *input) Write(p []byte) error {
 	b := (*body)(i)
 	b.dirty = true
 	b.taken += uint64(len(p))
+	b.place.goOn()
 	b.inside = true
 	_, err := b.encoder.Write(p)
 	b.inside = false
+	b.place.wait()
 	return err
 }
 
@@ -128,6 +136,7 @@ func (i *input) Write(p []byte) error {
 func (i *input) Flush() error {
 	b := (*body)(i)
 	if b.dirty {
+		b.place.goOn()
 		b.inside = true
 		err := b.encoder.Flush()
 		b.inside = false
@@ -135,7 +144,9 @@ func (i *input) Flush() error {
 			return err
 		}
 		b.dirty = false
-		if err := b.send(); err != nil {
+		err = b.send()
+		b.place.wait()
+		if err != nil {
 			return err
 		}
 	}

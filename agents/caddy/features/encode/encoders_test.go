@@ -105,7 +105,7 @@ func text(random *rand.Rand, n int) []byte {
 
 // What any coding makes at any level decodes to what was written, whatever the pieces.
 func TestRoundTrip(t *testing.T) {
-	e := newEncoders(1)
+	e := newEncoders(1, maxRoom)
 	random := rand.New(rand.NewPCG(16, 8))
 	for c, levels := range map[exchange.Coding][]int{exchange.Gzip: {1, 6, 9}, exchange.Brotli: {1, 6, 11}, exchange.Zstd: {1, 3, 8, 19}} {
 		for _, level := range levels {
@@ -122,7 +122,7 @@ func TestRoundTrip(t *testing.T) {
 				}
 				broken := &pieces{list: [][]byte{all}, fails: io.ErrUnexpectedEOF}
 				for _, source := range []*pieces{broken, p} {
-					if !e.take(c, netip.Prefix{}) {
+					if !e.take(c, level, netip.Prefix{}) {
 						t.Fatal("none left")
 					}
 					client := &collector{}
@@ -155,8 +155,8 @@ func TestRoundTrip(t *testing.T) {
 // A flush brings the client all that was written, and nothing leaves after the last byte but the end.
 func TestFlushBringsWhatWasWritten(t *testing.T) {
 	for _, c := range usualOrder {
-		e := newEncoders(1)
-		e.take(c, netip.Prefix{})
+		e := newEncoders(1, maxRoom)
+		e.take(c, 1, netip.Prefix{})
 		client := &collector{}
 		seen := ""
 		b := e.encode(exchangeOf(1), watching{func(sink exchange.Sink) error {
@@ -203,8 +203,8 @@ func (watching) Close()                            {}
 
 // An answer whose encoded form fits into a piece does not hold its encoder while a client is slow to take it.
 func TestSlowClientsHoldNoEncoder(t *testing.T) {
-	e := newEncoders(1)
-	e.take(exchange.Brotli, netip.Prefix{})
+	e := newEncoders(1, maxRoom)
+	e.take(exchange.Brotli, 4, netip.Prefix{})
 	b := e.encode(exchangeOf(1), &pieces{list: [][]byte{text(rand.New(rand.NewPCG(1, 1)), 60_000)}}, exchange.Brotli, 4)
 	client := slow{func() {
 		if n := e.lines[exchange.Brotli].active.Load(); n != 0 {
@@ -223,7 +223,7 @@ func (s slow) Write([]byte) error { s.waits(); return nil }
 func (slow) Flush() error         { return nil }
 
 func TestNoMoreEncodersThanAllowed(t *testing.T) {
-	e := newEncoders(3)
+	e := newEncoders(3, maxRoom)
 	for c, most := range map[exchange.Coding]int64{exchange.Brotli: 6, exchange.Zstd: 6, exchange.Gzip: 192} {
 		var wg sync.WaitGroup
 		var mu sync.Mutex
@@ -231,7 +231,7 @@ func TestNoMoreEncodersThanAllowed(t *testing.T) {
 		for range 8 {
 			wg.Go(func() {
 				for range 50 {
-					if e.take(c, netip.Prefix{}) {
+					if e.take(c, 1, netip.Prefix{}) {
 						mu.Lock()
 						held = append(held, e.encode(exchangeOf(1), &pieces{}, c, 1))
 						mu.Unlock()
@@ -286,13 +286,13 @@ func (b *breaking) Reset(io.Writer)             { _ = b.fail("reset") }
 func TestMistakesOfEncodersEndTheirAnswer(t *testing.T) {
 	for _, on := range []string{"make", "reset", "write", "flush", "close"} {
 		for _, panics := range []bool{false, true} {
-			e := newEncoders(1)
+			e := newEncoders(1, maxRoom)
 			l := &e.lines[exchange.Gzip]
 			l.make = func(int) (encoder, error) {
 				made := &breaking{on, panics}
 				return made, made.fail("make")
 			}
-			e.take(exchange.Gzip, netip.Prefix{})
+			e.take(exchange.Gzip, 1, netip.Prefix{})
 			source := &pieces{list: [][]byte{[]byte("x"), nil, []byte("y")}}
 			b := e.encode(exchangeOf(1), source, exchange.Gzip, 1)
 			panicked := func() (v any) {
@@ -316,8 +316,8 @@ func TestMistakesOfEncodersEndTheirAnswer(t *testing.T) {
 // What a server may still be writing is nobody else's after a failed write.
 func TestFailedWritesOfLaterProtocolsKeepTheirBytes(t *testing.T) {
 	for major, again := range map[int]bool{1: true, 2: false, 3: false} {
-		e := newEncoders(1)
-		e.take(exchange.Gzip, netip.Prefix{})
+		e := newEncoders(1, maxRoom)
+		e.take(exchange.Gzip, 1, netip.Prefix{})
 		made := e.encode(exchangeOf(major), &pieces{list: [][]byte{[]byte("x"), nil}}, exchange.Gzip, 1).(*body)
 		if err := made.CopyTo(&collector{fails: 1}); err != errGone {
 			t.Errorf("%v", err)
@@ -334,7 +334,7 @@ func TestFailedWritesOfLaterProtocolsKeepTheirBytes(t *testing.T) {
 
 func BenchmarkEncode(b *testing.B) {
 	page := text(rand.New(rand.NewPCG(3, 4)), 64<<10)
-	e := newEncoders(1)
+	e := newEncoders(1, maxRoom)
 	for _, c := range []struct {
 		coding exchange.Coding
 		level  int
@@ -345,7 +345,7 @@ func BenchmarkEncode(b *testing.B) {
 			x := exchangeOf(1)
 			source := &pieces{list: [][]byte{page}}
 			for b.Loop() {
-				e.take(c.coding, netip.Prefix{})
+				e.take(c.coding, c.level, netip.Prefix{})
 				made := e.encode(x, source, c.coding, c.level)
 				client := slow{func() {}}
 				if err := made.CopyTo(client); err != nil {

@@ -50,10 +50,10 @@ func Response(c *core.Core) exchange.ResponseStage {
 			return
 		}
 		for _, coding := range list.all() {
-			if encoders.take(coding, networkOf(x)) {
+			if level := s.codings[coding].level; encoders.take(coding, level, networkOf(x)) {
 				encodedHeader(a.Header)
 				a.Header["Content-Encoding"] = names[coding]
-				a.Body = encoders.encode(x, a.Body, coding, s.codings[coding].level)
+				a.Body = encoders.encode(x, a.Body, coding, level)
 				return
 			}
 		}
