@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import { MAX_NAMED } from '../../contract/resources/overview.ts';
 import type { Rule } from '../../contract/scalars/rule.ts';
 import type { CompiledEntry } from '../config/entry-kind.ts';
-import { groupsOf, RULES_COMPILER_VERSION, recompileRules } from './compiled-rules.ts';
+import { type BrokenRule, groupsOf, RULES_COMPILER_VERSION, recompileRules } from './compiled-rules.ts';
 import { ipListIds } from './ip-list.ts';
 import type { ListIds } from './rule-message.ts';
 
@@ -179,29 +179,51 @@ function siteOf(id: string): string | null {
   return id === PLATFORM ? null : id;
 }
 
-/** Ids of rules that an earlier version of the compiler has compiled, at most so many. */
-export async function staleRuleSets(sql: Knex, limit: number): Promise<string[]> {
-  const { rows } = await sql.raw<{ rows: { id: string }[] }>(
-    'select id from rule_set where compiler_version < ? order by compiler_version, id limit ?',
-    [RULES_COMPILER_VERSION, limit],
+/** Rules that an earlier version of the compiler has compiled, by id after the given one, at most so many. */
+export async function staleRuleSets(
+  sql: Knex,
+  after: string | null,
+  limit: number,
+): Promise<{ id: string; clusterId: string | null }[]> {
+  const { rows } = await sql.raw<{ rows: { id: string; clusterId: string | null }[] }>(
+    `select id, cluster_id as "clusterId" from rule_set
+      where compiler_version < ? and (?::text is null or id > ?) order by id limit ?`,
+    [RULES_COMPILER_VERSION, after as never, after as never, limit],
   );
-  return rows.map(({ id }) => id);
+  return rows;
 }
 
-/** Compiles the stored rules anew, and keeps of those that do not compile any more what they were compiled to last. */
-export async function recompileRuleSet(sql: Knex, id: string): Promise<void> {
+/** The first enabled rule that does not compile any more, with its place among the rules; undefined when all compile. */
+export async function firstBrokenRule(sql: Knex, id: string): Promise<(BrokenRule & { index: number }) | undefined> {
+  const { rows } = await sql.raw<{ rows: StoredRow[] }>(
+    `select id, rules, body, features, refs, compiler_version as version from rule_set
+      where id = ? and (compiler_version <> ? or broken <> '{}')`,
+    [id, RULES_COMPILER_VERSION],
+  );
+  const [row] = rows;
+  if (!row) return undefined;
+  const [first] = recompileRules(row.rules, siteOf(id), await ipListIds(sql), storedEntry(row)).broken;
+  return first && { ...first, index: row.rules.findIndex((rule) => rule.id === first.rule.id) };
+}
+
+/**
+ * Compiles the stored rules anew, and keeps of those that do not compile any more what they were compiled to last. Returns
+ * the entry, null without an enabled rule; undefined when another process was faster.
+ */
+export async function recompileRuleSet(sql: Knex, id: string): Promise<CompiledEntry | null | undefined> {
   const { rows } = await sql.raw<{ rows: StoredRow[] }>(
     `select id, rules, body, features, refs, compiler_version as version from rule_set
       where id = ? and compiler_version < ? for update`,
     [id, RULES_COMPILER_VERSION],
   );
   const [row] = rows;
-  if (!row) return;
+  if (!row) return undefined;
   const { entry, broken } = recompileRules(row.rules, siteOf(id), await ipListIds(sql), storedEntry(row));
   await sql.raw('update rule_set set body = ?, features = ?, refs = ?, broken = ?, compiler_version = ? where id = ?', [
     ...entryBindings({ entry, broken: broken.map(({ rule }) => rule.id) }),
     id,
   ]);
+  return entry;
 }
 
 /** Whose rules do not compile any more: how many rules of the platform, and which enabled sites; the first are named. */

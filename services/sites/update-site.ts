@@ -20,6 +20,7 @@ import { knownSite, publishSite, type SiteChange } from './publish-site.ts';
 import { followDomains } from './site-certificates.ts';
 import { changedContent } from './site-content.ts';
 import { assertPorts } from './site-ports.ts';
+import { assertRulesCompile } from './stored-rules.ts';
 
 const PARTS = ['name', 'domains', 'origins', 'originSettings', 'contentSettings', 'ports'] as const;
 
@@ -35,6 +36,7 @@ export async function updateSite(runtime: Runtime, input: Input<typeof sites.upd
     // Saved origins stay when the allow list shrinks; nodes refuse their addresses. Given ones are judged anew.
     if (input.origins) assertOriginsAllowed(content.origins, await readOriginAllowList(tx.sql));
     if (input.origins) await assertGroupsUnused(tx.sql, before, content);
+    await assertRulesCompile(tx.sql, before.id);
     if (offered) assertPorts(content.ports, offered, (await readSiteHttps(tx.sql, before.id))!.https);
     const changed = PARTS.filter((part) => !isDeepStrictEqual(before[part], content[part]));
     const named = { reason: 'site_updated', action: 'site.update', metadata: { changed } };

@@ -135,10 +135,12 @@ test.serial('rules of a site that compile no more stay at nodes as they were, an
     ['block', true],
     ['log', true],
   ];
-  await api.ok('PATCH', `/sites/${site.id}`, { name: 'Other' });
+  const invalid = { rule: 0, ruleId: rules[0].id, field: '/rules/0/expression', code: 'unknown_field' };
+  const renamed = () => api.refused(t, [400, 'RULE_INVALID'], 'PATCH', `/sites/${site.id}`, { name: 'Other' });
+  t.like(await renamed(), invalid);
   t.deepEqual(await published(), same);
   await recompile();
-  await api.ok('PATCH', `/sites/${site.id}`, { name: 'Another' });
+  t.like(await renamed(), invalid);
   t.deepEqual(await published(), same);
 
   t.like(await attention('site_rules_invalid', { count: 1 }), { named: [{ type: 'site', id: site.id }] });
@@ -156,6 +158,31 @@ test.serial('rules of a site that compile no more stay at nodes as they were, an
   await attention('site_rules_invalid', null);
 });
 
+test.serial('recompiled rules are published, and a rule set that cannot be recompiled stops no others', async (t) => {
+  const clusterId = clusters[0]!;
+  const sites: Body[] = [];
+  for (const name of ['first', 'middle', 'last']) {
+    const site = await api.site(clusterId, `${name}.recompiled.example`);
+    await api.ok('PUT', `/sites/${site.id}/rules`, { rules: [rule('only', { enabled: true })] });
+    sites.push(site);
+  }
+  const bodyOf = async ({ id }: Body) => (await api.entry(clusterId, 'site-rules', id))!;
+  const [, middle, last] = sites;
+  // As compiled by an earlier version: the entry that nodes have is another one.
+  const changed = api.sql.raw(`jsonb_set(rules, '{0,expression}', '"ssl eq true"')`);
+  await api.sql('rule_set').where({ id: last.id }).update({ rules: changed, compiler_version: 0 });
+  await api.sql('rule_set').where({ id: middle.id }).update({ rules: '[{"enabled":true}]', compiler_version: 0 });
+  const [before, revisions] = [await bodyOf(last), await api.reasons(clusterId)];
+  await recompile();
+  t.notDeepEqual(await bodyOf(last), before);
+  t.is((await api.reasons(clusterId)).length, revisions.length + 1);
+  const versions = await api.sql('rule_set').whereIn('id', [middle.id, last.id]).select('id', 'compiler_version');
+  t.deepEqual(new Map(versions.map(({ id, compiler_version }) => [id, compiler_version])).get(middle.id), 0);
+  await recompile();
+  t.is((await api.reasons(clusterId)).length, revisions.length + 1);
+  for (const { id } of sites) await api.ok('DELETE', `/sites/${id}`);
+});
+
 test.serial('a rule that was never compiled is one that no node takes', async (t) => {
   const clusterId = clusters[0]!;
   const site = await api.site(clusterId, 'never.example');
@@ -163,7 +190,6 @@ test.serial('a rule that was never compiled is one that no node takes', async (t
   await breakStored(site.id);
   await api.sql('rule_set').where({ id: site.id }).update({ body: null });
   await recompile();
-  await api.ok('PATCH', `/sites/${site.id}`, { name: 'Other' });
   const [only] = fromBinary(SiteRulesSchema, (await api.entry(clusterId, 'site-rules', site.id))!).rules;
   t.deepEqual([only!.condition.length, only!.action.case], [0, undefined]);
   await api.ok('DELETE', `/sites/${site.id}`);
