@@ -236,6 +236,15 @@ export const SUPERVISE_OPTIONS: readonly OptionSpec[] = [
     help: 'Of it for one /24 (IPv6: /48), MiB; 0 is a quarter of all, at most 24.',
   },
   {
+    name: 'max-connections-per-origin',
+    kind: 'integer',
+    placeholder: 'N',
+    default: 0,
+    min: 0,
+    max: 10_000_000,
+    help: 'Connections in use to one address and port of an origin; 0 is a quarter of what the node can hold.',
+  },
+  {
     name: 'origin-stale-seconds',
     kind: 'integer',
     placeholder: 'SECONDS',

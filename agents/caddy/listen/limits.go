@@ -4,9 +4,8 @@ import (
 	"math"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"edge.svc/caddy/internal/inflight"
+	"edge.svc/caddy/internal/memory"
 )
 
 // Limits bounds what connections may take. A field that is 0 does not bound anything.
@@ -29,13 +28,6 @@ type Limits struct {
 }
 
 const (
-	// Journals, sockets, logs and what runs beside connections.
-	reservedFiles = 512
-	// A connection may need another one to an origin.
-	filesPerConnection = 2
-	// What an idle connection takes at most, with its buffers here and in the kernel. Half of the memory is for them.
-	bytesPerConnection = 64 << 10
-	minConnections     = 256
 	// The part of memory for what clients of QUIC send ahead.
 	partAhead         = 8
 	defaultHeaderTime = 15 * time.Second
@@ -47,15 +39,9 @@ const (
 
 // withDefaults fills in what is 0. A quarter of all connections for one network leaves room for three others that do the
 // same; half of that for one address leaves its neighbours room, and is enough for an office behind it.
-func (l Limits) withDefaults(files, memory uint64) Limits {
+func (l Limits) withDefaults(files, bytes uint64) Limits {
 	if l.Connections == 0 {
-		most := min(memory/2/bytesPerConnection, math.MaxInt32)
-		if files > reservedFiles {
-			most = min(most, (files-reservedFiles)/filesPerConnection)
-		} else {
-			most = 0
-		}
-		l.Connections = max(int(most), minConnections)
+		l.Connections = memory.ConnectionsOf(files, bytes)
 	}
 	if l.PerNetwork == 0 {
 		l.PerNetwork = max(l.Connections/4, 1)
@@ -73,10 +59,10 @@ func (l Limits) withDefaults(files, memory uint64) Limits {
 		l.HandshakesPerNetwork = max(l.Handshakes/2, 1)
 	}
 	if l.Ahead == 0 {
-		l.Ahead = max(memory/partAhead, 1)
+		l.Ahead = max(bytes/partAhead, 1)
 	}
 	if l.Requests.Total == 0 {
-		l.Requests.Total = max(int64(min(memory/partRequests, math.MaxInt64)), minRequests)
+		l.Requests.Total = max(int64(min(bytes/partRequests, math.MaxInt64)), minRequests)
 	}
 	if l.Requests.PerNetwork == 0 {
 		l.Requests.PerNetwork = min(l.Requests.Total/4, maxPerNetwork)
@@ -85,13 +71,4 @@ func (l Limits) withDefaults(files, memory uint64) Limits {
 		l.HeaderTime = defaultHeaderTime
 	}
 	return l
-}
-
-// openFiles is how many files this process may have open.
-func openFiles() uint64 {
-	var limit unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
-		return 0
-	}
-	return limit.Cur
 }

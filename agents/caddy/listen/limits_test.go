@@ -8,6 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"edge.svc/caddy/internal/inflight"
+	"edge.svc/caddy/internal/memory"
 )
 
 func TestLimitsFollowFromFilesAndMemory(t *testing.T) {
@@ -26,7 +27,7 @@ func TestLimitsFollowFromFilesAndMemory(t *testing.T) {
 	if got := set.withDefaults(1<<20, 1<<40); got != set {
 		t.Errorf("%+v", got)
 	}
-	if openFiles() == 0 {
+	if memory.OpenFiles() == 0 {
 		t.Error("no files")
 	}
 }

@@ -47,7 +47,7 @@ func NewRegistry() *Registry { return &Registry{wake: make(chan struct{}, 1)} }
 // SetLimits bounds the connections that come from now on. What is 0 follows from the files and the memory this process
 // may use.
 func (r *Registry) SetLimits(limits Limits) {
-	limits = limits.withDefaults(openFiles(), memory.Limit())
+	limits = limits.withDefaults(memory.OpenFiles(), memory.Limit())
 	r.limiter.set(limits)
 	r.inflight.SetLimits(limits.Requests)
 }

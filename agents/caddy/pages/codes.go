@@ -20,6 +20,7 @@ const (
 	MethodNotAllowed     = "method-not-allowed"
 	NoOrigin             = "no-origin"
 	NotFound             = "not-found"
+	OriginBusy           = "origin-busy"
 	OriginError          = "origin-error"
 	OriginTimeout        = "origin-timeout"
 	OriginUnreachable    = "origin-unreachable"
@@ -110,6 +111,11 @@ var texts = map[string]text{
 		[languages]string{"未找到", "Not found"},
 		[languages]string{"此地址上没有内容。", "There is nothing at this address."},
 		hopEdge,
+	},
+	OriginBusy: {
+		[languages]string{"源站繁忙", "Origin busy"},
+		[languages]string{"发往此网站源站的请求过多，请稍后重试。", "The origin of this website is handling too many requests at the moment. Please try again later."},
+		hopOrigin,
 	},
 	OriginError: {
 		[languages]string{"源站错误", "Origin error"},

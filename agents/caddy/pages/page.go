@@ -81,7 +81,7 @@ var pages = func() map[pageKey]page {
 	made := map[pageKey]page{}
 	for code, statuses := range map[string][]int{
 		BadRequest: {400, 408, 417, 501, 505}, BodyTooLarge: {413}, IPBanned: {403}, InternalError: {500}, MethodNotAllowed: {405}, NoOrigin: {502},
-		HTTPSRequired: {400}, NotFound: {404}, OriginError: {502}, OriginTimeout: {504}, OriginUnreachable: {502}, PolicyDenied: {403, 429, 451, 503},
+		HTTPSRequired: {400}, NotFound: {404}, OriginBusy: {503}, OriginError: {502}, OriginTimeout: {504}, OriginUnreachable: {502}, PolicyDenied: {403, 429, 451, 503},
 		SiteDisabled: {503}, ChallengeUnavailable: {503}, PolicyUnavailable: {503}, TooLarge: {413}, HeaderTooLarge: {431},
 		ClientCertRequired: {403}, EdgeBusy: {503}, URITooLong: {414}, UnknownHost: {404}, WebSocketDisabled: {403},
 	} {

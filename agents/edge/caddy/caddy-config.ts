@@ -23,6 +23,8 @@ export interface CaddyConfigOptions {
   /** Memory of requests in progress in MiB, in all and of one /24 (IPv6: /48); 0 = derived. */
   maxRequestMib?: number;
   maxRequestMibPerNetwork?: number;
+  /** Connections in use to one origin; 0 = a quarter of what the node can hold. */
+  maxConnectionsPerOrigin?: number;
   /** How long last addresses of origins serve while DNS does not respond, seconds; 0 = default. */
   originStaleSeconds?: number;
 }
@@ -39,6 +41,7 @@ export function renderCaddyConfig(options: CaddyConfigOptions): Record<string, u
         socket: options.socketPath,
         ban_capacity: options.banCapacity,
         ban_max_mib: options.banMaxMib,
+        ...(options.maxConnectionsPerOrigin ? { max_origin_connections: options.maxConnectionsPerOrigin } : {}),
         ...(options.originStaleSeconds ? { origin_stale_seconds: options.originStaleSeconds } : {}),
         ...(options.geoipCountry ? { geoip_country: options.geoipCountry } : {}),
         ...(options.geoipAsn ? { geoip_asn: options.geoipAsn } : {}),

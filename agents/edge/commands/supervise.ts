@@ -165,6 +165,7 @@ function caddyConfig(options: Options, paths: EdgePaths, run: RunPaths): string 
     maxConnectionsPerAddress: options.integer('max-connections-per-address'),
     maxRequestMib: options.integer('max-request-mib'),
     maxRequestMibPerNetwork: options.integer('max-request-mib-per-network'),
+    maxConnectionsPerOrigin: options.integer('max-connections-per-origin'),
     originStaleSeconds: options.integer('origin-stale-seconds'),
   });
   return `${JSON.stringify(config)}\n`;

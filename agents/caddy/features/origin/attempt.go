@@ -45,14 +45,20 @@ func (t *fetch) repeatable() bool {
 // closed is not the origin's failure: the request goes out again on a new one, if it may.
 func (t *fetch) attempt(o *origin) (*conn, *response, error) {
 	for {
+		places, err := t.Transports.capacity.enter(t.ctx, o, t.patience)
+		if err != nil {
+			return nil, nil, err
+		}
+		t.entered = places
 		c := t.Transports.take(o, t.once())
 		reused := c != nil
 		if !reused {
-			var err error
 			if c, err = t.Transports.dial(t.ctx, o, t.times.connect); err != nil {
+				t.leave()
 				return nil, nil, err
 			}
 		}
+		c.capacity, c.places, t.entered = &t.Transports.capacity, places, nil
 		t.asking = c
 		a, err := t.exchangeOn(c, o)
 		if err == nil {

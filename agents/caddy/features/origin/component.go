@@ -10,6 +10,7 @@ import (
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
+	machine "edge.svc/caddy/internal/memory"
 )
 
 var (
@@ -20,6 +21,9 @@ var (
 	states     = core.NewComponent("health of origins", func(*core.Core) *State { return NewState() })
 	transports = core.NewComponent("connections to origins", func(c *core.Core) *Transports {
 		t := NewTransportSet(func() *AddressPolicy { return policySetting.Of(c.Tables()) })
+		if t.capacity.most = maxConnections.Of(c); t.capacity.most == 0 {
+			t.capacity.most = max(machine.Connections()/partPerOrigin, 1)
+		}
 		t.resolver.outage.keep = time.Duration(keepSeconds.Of(c)) * time.Second
 		t.resolver.outage.told = func(failing bool) {
 			if failing {
@@ -31,14 +35,22 @@ var (
 		return t
 	})
 
+	// maxConnections is how many connections to one origin may be in use.
+	maxConnections = core.NewOption("max_origin_connections", 0, notNegative)
+
 	// keepSeconds is how long last good addresses of origins serve while DNS does not respond.
-	keepSeconds = core.NewOption("origin_stale_seconds", int(defaultKeep/time.Second), func(n int) error {
-		if n < 0 {
-			return errors.New("is negative")
-		}
-		return nil
-	})
+	keepSeconds = core.NewOption("origin_stale_seconds", int(defaultKeep/time.Second), notNegative)
 )
+
+// partPerOrigin is the part of all connections that one origin may have: three others that hang leave room for the rest.
+const partPerOrigin = 4
+
+func notNegative(n int) error {
+	if n < 0 {
+		return errors.New("is negative")
+	}
+	return nil
+}
 
 func init() { core.SettingKind("origin-policy", policySetting, CompilePolicy) }
 

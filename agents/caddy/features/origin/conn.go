@@ -50,6 +50,10 @@ type conn struct {
 	stop   func() bool
 	upload *upload
 
+	// What it has of the connections in use; nothing while it is idle.
+	capacity *capacity
+	places   *places
+
 	// Idle list of the shard, see transport.go.
 	newer, older         *conn
 	idleSince, idleUntil time.Time
@@ -213,5 +217,13 @@ func (c *conn) releaseBuffer() {
 // Close ends the connection and gives its buffer back; nobody may be reading any more.
 func (c *conn) Close() error {
 	c.releaseBuffer()
-	return c.Conn.Close()
+	err := c.Conn.Close()
+	c.leave()
+	return err
+}
+
+// leave gives the place among the connections in use back.
+func (c *conn) leave() {
+	c.capacity.leave(c.places)
+	c.places = nil
 }

@@ -19,6 +19,9 @@ const (
 	failTLS       failure = "tls_failed"
 )
 
+// failFull is no failure of an origin: as many connections to it are in use as may be.
+const failFull failure = "connections_in_use"
+
 type originError struct {
 	class failure
 	cause error

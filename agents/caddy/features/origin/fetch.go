@@ -51,6 +51,9 @@ type fetch struct {
 	stream bool
 	head   []byte
 	list   []int32
+	// How long it waits where too many connections to an origin are in use, and what it has of them without a connection.
+	patience time.Duration
+	entered  *places
 	// An upload has begun: an origin may have a part of the body, which cannot be sent again.
 	uploaded bool
 	// The answer has an owner who ends the fetch.
@@ -99,9 +102,11 @@ func (f Fetcher) Fetch(x *exchange.Exchange) *exchange.Answer {
 
 // abandon ends what a panic left going on: nothing may read the body of an exchange that is over. The fetch is garbage.
 func (t *fetch) abandon() {
+	t.leave()
 	if c := t.held.conn; c != nil {
 		c.unwatch()
 		_ = c.Conn.Close()
+		c.leave()
 	}
 	if t.shared != nil {
 		_ = t.shared.seal()
@@ -113,7 +118,14 @@ func (t *fetch) abandon() {
 		c.unwatch()
 		// Its buffer may be another's by now.
 		_ = c.Conn.Close()
+		c.leave()
 	}
+}
+
+// leave gives back a place for which there is no connection.
+func (t *fetch) leave() {
+	t.Transports.capacity.leave(t.entered)
+	t.entered = nil
 }
 
 // free gives the fetch back.
@@ -145,6 +157,11 @@ func (t *fetch) fetch() *exchange.Answer {
 	for i := 0; t.candidate(i, key); i++ {
 		o := t.dialled(&t.group.origins[t.list[i]])
 		answer, err := t.ask(o)
+		if err == errFull && !t.candidate(i+1, key) {
+			// No other origin has room, so that this one is worth a wait.
+			t.patience = t.times.connect
+			answer, err = t.ask(o)
+		}
 		if err == nil {
 			status := answer.status()
 			bad := status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
@@ -169,6 +186,11 @@ func (t *fetch) fetch() *exchange.Answer {
 			return t.x.Drop()
 		}
 		class := classOf(err)
+		if class == failFull {
+			// A full origin is no failed one, and does not use up a try.
+			last = err
+			continue
+		}
 		if !wasSent || !sent.closing {
 			p.failed(o, class)
 		}
@@ -337,6 +359,8 @@ func (t *fetch) failOrigin(err error) *exchange.Answer {
 	switch classOf(err) {
 	case failDNS, failForbidden:
 		return pages.Respond(t.x, http.StatusBadGateway, pages.NoOrigin)
+	case failFull:
+		return pages.Respond(t.x, http.StatusServiceUnavailable, pages.OriginBusy)
 	case failTimeout:
 		return pages.Respond(t.x, http.StatusGatewayTimeout, pages.OriginTimeout)
 	default:

@@ -27,6 +27,7 @@ type Transports struct {
 	dialer   net.Dialer
 	tls      [3]*tls.Config
 
+	capacity capacity
 	shards   [idleShards]idleShard
 	idle     atomic.Int64
 	sweeping atomic.Bool
@@ -110,6 +111,7 @@ func (t *Transports) take(o *origin, once bool) *conn {
 // put keeps a connection for later requests, at most for the given time.
 func (t *Transports) put(c *conn, o *origin, keep time.Duration) {
 	c.releaseBuffer()
+	c.leave()
 	c.idleSince = time.Now()
 	c.idleUntil = c.idleSince.Add(keep)
 	c.uses++

@@ -44,6 +44,17 @@ test('limits on connections reach the data plane, and 0 leaves them to it', (t) 
     t.is(SUPERVISE_OPTIONS.find((option) => option.name === name)?.default, 0, name);
 });
 
+test('the limit on connections to one origin reaches the data plane, and 0 leaves it to it', (t) => {
+  const app = (most?: number): unknown =>
+    (
+      renderCaddyConfig({ ...CONFIG, ...(most ? { maxConnectionsPerOrigin: most } : {}) }) as {
+        apps: { svc: object };
+      }
+    ).apps.svc;
+  t.like(app(60), { max_origin_connections: 60 });
+  t.false(Object.hasOwn(app() as object, 'max_origin_connections'));
+});
+
 test('the time for which last addresses of origins serve reaches the data plane', (t) => {
   const app = (seconds?: number): unknown =>
     (renderCaddyConfig({ ...CONFIG, ...(seconds ? { originStaleSeconds: seconds } : {}) }) as { apps: { svc: object } })
