@@ -253,6 +253,15 @@ export const SUPERVISE_OPTIONS: readonly OptionSpec[] = [
     max: 604_800,
     help: 'While DNS does not respond, use the last addresses of origins for this time.',
   },
+  {
+    name: 'max-body-minutes',
+    kind: 'integer',
+    placeholder: 'NUMBER',
+    default: 360,
+    min: 1,
+    max: 10_080,
+    help: 'Longest time that the node waits for the client of one request body, in all, minutes.',
+  },
 ];
 
 export const STATUS_OPTIONS: readonly OptionSpec[] = [

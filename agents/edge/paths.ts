@@ -15,8 +15,8 @@ export interface EdgePaths {
   quicKey: string;
   /** What Caddy counted and the agent has not taken yet. Into this folder and the next one Caddy writes, into no other here. */
   countsDir: string;
-  /** Where Caddy keeps bodies while it inspects them, in files without names. */
-  inspectedDir: string;
+  /** Where Caddy keeps request bodies until they are inspected or complete, in files without names. */
+  spoolDir: string;
   /** What the data plane said last that it can do. */
   capabilities: string;
   /** What was known of the console's clock. */
@@ -49,7 +49,7 @@ export function edgePaths(stateDir: string): EdgePaths {
     sessionTicketKeys: join(edgeDir, 'session-ticket-keys.json'),
     quicKey: join(edgeDir, 'quic.key'),
     countsDir: join(edgeDir, 'counts'),
-    inspectedDir: join(edgeDir, 'waf'),
+    spoolDir: join(edgeDir, 'spool'),
     capabilities: join(stateDir, 'capabilities.json'),
     clock: join(stateDir, 'clock.json'),
     statsFolder: join(stateDir, 'stats'),

@@ -112,7 +112,8 @@ func serveBanned(t *testing.T, protocol int) *bannedEdge {
 			Mode: configv1.ClientIpMode_CLIENT_IP_MODE_HEADER, Header: "x-client", TrustedCidrs: []string{"127.0.0.0/8"},
 		}),
 		edgetest.Entry("site", "a", edgetest.Site(uint32(port), "a.com")),
-		edgetest.Entry("site", "b", edgetest.Site(uint32(port), "b.com")))
+		edgetest.Entry("site", "b", edgetest.Site(uint32(port), "b.com")),
+		streamsBodies())
 	served := serveProtocol(t, e.h, protocol, func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			e.underWay.Add(1)

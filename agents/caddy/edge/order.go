@@ -7,6 +7,7 @@ import (
 	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/features/acme"
 	"edge.svc/caddy/features/bans"
+	"edge.svc/caddy/features/buffer"
 	"edge.svc/caddy/features/cc"
 	"edge.svc/caddy/features/challenge"
 	"edge.svc/caddy/features/count"
@@ -76,7 +77,9 @@ var order = []row{
 	{"deferred", forLocal, deferred, failure{}},
 	{"challenge", notForLocal, challenge.Stage, challengeFails},
 	{"limits", forLocal, origin.Limits, failure{}},
+	{"body", forLocal, buffer.Stage, failure{}},
 	{"waf", notForLocal, waf.Stage, wafFails},
+	{"gather", forLocal, buffer.Gather, failure{}},
 	{"encode", forLocal, encode.Stage, failure{}},
 	{"fetch", forLocal, origin.Stage, failure{}},
 }

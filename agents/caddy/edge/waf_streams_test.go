@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"edge.svc/caddy/core"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
+	"edge.svc/caddy/internal/edgetest"
 )
 
 // to is a change of a site whose origin is another one.
@@ -117,6 +119,50 @@ func TestHandshakesOfWebSocketsAreInspected(t *testing.T) {
 	got := make([]byte, len(attack))
 	if _, err := io.ReadFull(reader, got); err != nil || string(got) != attack {
 		t.Errorf("%q %v", got, err)
+	}
+}
+
+// A body that is to be inspected is waited for as long as others are, and one that stalls gets the page of the edge.
+func TestBodiesThatStallBeforeTheWAF(t *testing.T) {
+	overEachGathering(t, func(t *testing.T, g *gathering) {
+		g.site.Pool.SendTimeoutMs = 200
+		c := g.client(t, "a.com")
+		g.h.change(t, edgetest.Entry("site", "a", g.site), edgetest.Entry("site-waf", "a", wafSettings(block, sameWAF)))
+		for _, length := range []int64{-1, 1000} {
+			u := g.upload(t, c, length)
+			_, _ = u.Write([]byte("hello"))
+			if <-u.done; u.status != http.StatusRequestTimeout || u.code != "bad-request" || !strings.Contains(u.text, "<html") {
+				t.Errorf("%d: %d %s %.60s %v", length, u.status, u.code, u.text, u.err)
+			}
+		}
+		if n := g.connections.Load(); n != 0 {
+			t.Errorf("%d connections to the origin", n)
+		}
+	})
+}
+
+// Where the site wants its bodies as they come, nobody looks into them: the rest of the request is inspected, and they are
+// counted.
+func TestStreamedBodiesAreNotInspected(t *testing.T) {
+	const attack = "q=1'+or+'1'='1'+union+select+password+from+users--+"
+	const form = "application/x-www-form-urlencoded"
+	e := startInspected(t, wafSettings(block, sameWAF), sameSite)
+	if res, _, _ := e.ask(t, "POST", "/", strings.NewReader(attack), form); res.StatusCode != http.StatusForbidden {
+		t.Errorf("a gathered attack: %d", res.StatusCode)
+	}
+	e.change(t, streamsBodies())
+	if res, text, _ := e.ask(t, "POST", "/", strings.NewReader(attack), form); res.StatusCode != 200 || !strings.HasPrefix(text, fmt.Sprint(len(attack), " ")) {
+		t.Errorf("a streamed attack: %d %s", res.StatusCode, text)
+	}
+	if res, _, _ := e.ask(t, "POST", attackOnSQL, strings.NewReader("hello"), form); res.StatusCode != http.StatusForbidden {
+		t.Errorf("an attack beside a streamed body: %d", res.StatusCode)
+	}
+	var figures strings.Builder
+	for _, w := range core.Each[interface{ WriteMetrics(io.Writer) }](e.core) {
+		w.WriteMetrics(&figures)
+	}
+	if line := `svc_waf_requests_total{outcome="body_uninspected"} 2`; !strings.Contains(figures.String(), line) {
+		t.Errorf("not %s", line)
 	}
 }
 

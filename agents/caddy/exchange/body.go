@@ -26,6 +26,8 @@ const (
 	// A body has to bring so many bytes a second on average, over so long a time of waiting for the client.
 	minBodyRate = 256
 	rateWindow  = 30 * time.Second
+	// The same for what is left of a body while an origin waits for it.
+	heldBodyRate = 16 << 10
 	// Time for a client to send what nobody but the edge reads.
 	restTimeout = 10 * time.Second
 	// Pause of a client before its site's is known.
@@ -43,6 +45,10 @@ type Body struct {
 	// Trailer has the fields behind the body that were announced and that nobody took away since. Their values come when
 	// the stream is over; what comes beside them is nobody's.
 	Trailer http.Header
+	// Streamed says that the origin gets the body as it comes: nobody gathers or inspects it.
+	Streamed bool
+	// Longest is how long the client may be waited for in all; 0 for any time.
+	Longest time.Duration
 
 	exchange *Exchange
 	asked    *http.Request
@@ -68,7 +74,10 @@ type Body struct {
 	// Time waited for the client, and bytes that came, in the current window. noRate is for what may be silent.
 	waited time.Duration
 	came   int64
+	rate   int64
 	noRate bool
+	// Time waited for the client in all.
+	waitedInAll time.Duration
 }
 
 func (b *Body) begin(x *Exchange, r *http.Request) {
@@ -76,7 +85,7 @@ func (b *Body) begin(x *Exchange, r *http.Request) {
 		return
 	}
 	b.exchange, b.asked, b.Length, b.Trailer, b.stream, b.pause = x, r, r.ContentLength, x.In.Trailer, r.Body, defaultPause
-	b.control = http.NewResponseController(x.writer)
+	b.control, b.rate = http.NewResponseController(x.writer), minBodyRate
 }
 
 // Exists reports whether the request has a body.
@@ -233,9 +242,12 @@ func (b *Body) Read(p []byte) (int, error) {
 // receive reads from the client once and sets end when the stream is over.
 func (b *Body) receive(p []byte) int {
 	start := time.Now()
-	pause, enough := b.pause, int64(minBodyRate*bodyTimes.window/time.Second)
+	pause, enough := b.pause, b.rate*int64(bodyTimes.window)/int64(time.Second)
 	if !b.noRate && b.came < enough {
 		pause = min(pause, bodyTimes.window-b.waited)
+	}
+	if b.Longest > 0 {
+		pause = min(pause, b.Longest-b.waitedInAll)
 	}
 	deadline := start.Add(pause)
 	_ = b.control.SetReadDeadline(deadline)
@@ -255,10 +267,11 @@ func (b *Body) receive(p []byte) int {
 	}
 	now := time.Now()
 	b.waited += now.Sub(start)
+	b.waitedInAll += now.Sub(start)
 	b.came += int64(n)
-	slow := false
+	slow := b.Longest > 0 && b.waitedInAll >= b.Longest
 	if b.waited >= bodyTimes.window && !b.noRate {
-		slow = b.came < enough
+		slow = slow || b.came < enough
 		b.waited, b.came = 0, 0
 	}
 	switch {

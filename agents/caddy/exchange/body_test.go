@@ -83,6 +83,7 @@ func TestBodiesHaveAMinimumRate(t *testing.T) {
 	bodyTimes.window = 1500 * time.Millisecond
 	ends := make(chan error, 1)
 	var pauses bool
+	var longest time.Duration
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := &Exchange{}
 		x.Begin(w, r)
@@ -90,6 +91,12 @@ func TestBodiesHaveAMinimumRate(t *testing.T) {
 			x.Body.MayPause()
 		}
 		_ = x.Body.Bound(0, time.Minute)
+		x.Body.Longest = longest
+		if r.URL.Path == "/held" {
+			if whole, err := x.Body.GatherMore(0, nil); whole || err != nil {
+				t.Error(whole, err)
+			}
+		}
 		var err error
 		for buffer := make([]byte, 16); err == nil; {
 			if _, err = x.Body.Read(buffer); pauses {
@@ -124,6 +131,18 @@ func TestBodiesHaveAMinimumRate(t *testing.T) {
 	if err := send("/", strings.Repeat("x", 4096), 0, 2); err != io.EOF {
 		t.Errorf("enough: %v", err)
 	}
+	// At a kilobyte a second or so a body may come, but not while an origin waits for it.
+	if err := send("/", strings.Repeat("x", 64), 10*time.Millisecond, 200); err != io.EOF {
+		t.Errorf("a slow body: %v", err)
+	}
+	if err := send("/held", strings.Repeat("x", 64), 10*time.Millisecond, 1000); !errors.Is(err, ErrBodySlow) {
+		t.Errorf("a slow body that holds an origin: %v", err)
+	}
+	longest = 100 * time.Millisecond
+	if err := send("/", strings.Repeat("x", 64), 10*time.Millisecond, 1000); !errors.Is(err, ErrBodySlow) {
+		t.Errorf("a body that takes too long in all: %v", err)
+	}
+	longest = 0
 	pauses = true
 	if err := send("/", strings.Repeat("x", 64), 0, 1); err != io.EOF {
 		t.Errorf("an edge that waits for others: %v", err)

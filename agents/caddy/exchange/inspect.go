@@ -73,15 +73,49 @@ func (b *Body) Inspect(n int64, room Room) (whole bool, err error) {
 	return b.spool(n)
 }
 
+// Gather reads the body until it is whole, or so many bytes are kept in memory. Whoever reads the body afterwards gets them
+// all the same. Errors are those of Read.
+func (b *Body) Gather(memory int) (whole bool, err error) {
+	if b.Whole() {
+		return true, nil
+	}
+	if b.Length > 0 {
+		memory = int(min(int64(memory), b.Length))
+	}
+	if b.InspectedLength() >= int64(memory) {
+		return false, nil
+	}
+	_, whole, err = b.Look(memory)
+	return whole, err
+}
+
+// GatherMore is Gather for what follows, which goes into a file: up to most bytes are kept in all. A body that is longer, or
+// finds no room, is not whole: what is left has a higher minimum rate, because it holds an origin.
+func (b *Body) GatherMore(most int64, room Room) (whole bool, err error) {
+	if b.kept.room == nil {
+		b.kept.room = room
+	}
+	if len(b.kept.over) == 0 {
+		if whole, _ = b.spool(most); whole {
+			return true, nil
+		}
+		if b.Failed() {
+			return false, b.end
+		}
+	}
+	b.rate, b.waited, b.came = heldBodyRate, 0, 0
+	return false, nil
+}
+
+// Whole reports whether all of the body was read and is kept.
+func (b *Body) Whole() bool { return !b.gone && (b.stream == nil || b.end == io.EOF) }
+
 // spool reads what follows the head into a file, until n bytes are kept in all.
 func (b *Body) spool(n int64) (whole bool, err error) {
 	var piece []byte
 	for b.end == nil && b.InspectedLength() < n {
-		if b.kept.file == nil {
-			if b.kept.file, err = b.kept.room.File(); err != nil {
-				return false, err
-			}
-			piece = make([]byte, min(spoolPiece, n-int64(len(b.head))))
+		if piece == nil {
+			piece = make([]byte, min(spoolPiece, n-b.InspectedLength()))
 			if !b.Reserve(len(piece)) {
 				b.end = ErrNoMemory
 				break
@@ -90,7 +124,10 @@ func (b *Body) spool(n int64) (whole bool, err error) {
 		}
 		room := piece[:min(int64(len(piece)), n-b.InspectedLength())]
 		got := b.receive(room)
-		written, err := b.kept.file.WriteAt(room[:got], b.kept.filed)
+		if got == 0 {
+			continue
+		}
+		written, err := b.file(room[:got])
 		b.kept.filed += int64(written)
 		if err != nil {
 			b.kept.over = room[written:got]
@@ -105,6 +142,17 @@ func (b *Body) spool(n int64) (whole bool, err error) {
 		return false, b.end
 	}
 	return b.end == io.EOF, nil
+}
+
+// file appends to the file, which it makes for the first bytes.
+func (b *Body) file(p []byte) (written int, err error) {
+	if b.kept.file == nil {
+		if b.kept.file, err = b.kept.room.File(); err != nil {
+			b.kept.file = nil
+			return 0, err
+		}
+	}
+	return b.kept.file.WriteAt(p, b.kept.filed)
 }
 
 // unspool takes what lies beyond the head into it.

@@ -1,8 +1,10 @@
 package pages
 
 import (
+	"errors"
 	"fmt"
 	"html"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -50,6 +52,25 @@ func RespondBusy(x *exchange.Exchange) *exchange.Answer {
 	}
 	x.Body.Refuse()
 	return Respond(x, http.StatusServiceUnavailable, EdgeBusy)
+}
+
+// RespondToBody answers for a request body that cannot be read. A part of it may be left on the client's connection, which
+// ends. A client that is gone gets no answer.
+func RespondToBody(x *exchange.Exchange, err error) *exchange.Answer {
+	if errors.Is(err, exchange.ErrNoMemory) {
+		return RespondBusy(x)
+	}
+	x.CloseAfter()
+	switch {
+	case errors.Is(err, exchange.ErrBodyTooLarge):
+		return Respond(x, http.StatusRequestEntityTooLarge, BodyTooLarge)
+	case errors.Is(err, exchange.ErrBodySlow):
+		return Respond(x, http.StatusRequestTimeout, BadRequest)
+	case errors.Is(err, io.ErrUnexpectedEOF) || x.Context().Err() != nil:
+		return x.Drop()
+	default:
+		return Respond(x, http.StatusBadRequest, BadRequest)
+	}
 }
 
 // RespondBanned answers a banned client and ends its connection.

@@ -13,6 +13,7 @@ import (
 	_ "edge.svc/caddy/core"
 	_ "edge.svc/caddy/edge"
 	_ "edge.svc/caddy/features/bans"
+	_ "edge.svc/caddy/features/buffer"
 	_ "edge.svc/caddy/features/cc"
 	_ "edge.svc/caddy/features/challenge"
 	_ "edge.svc/caddy/features/count"

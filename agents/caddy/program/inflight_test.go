@@ -62,7 +62,7 @@ func TestBodiesThatNeverEnd(t *testing.T) {
 		t.Errorf("one network holds %d bytes", bytes)
 	}
 	e.Until("refused requests get responses", func() bool { return answered() > 0 })
-	if e.Metric(`svc_edge_answers_total{stage="fetch",code="edge-busy"}`) <= 0 {
+	if e.Metric(`svc_edge_answers_total{stage="gather",code="edge-busy"}`) <= 0 {
 		t.Error("no body was refused with the code")
 	}
 	served("198.18.1.1")

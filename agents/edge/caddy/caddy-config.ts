@@ -27,6 +27,8 @@ export interface CaddyConfigOptions {
   maxConnectionsPerOrigin?: number;
   /** How long last addresses of origins serve while DNS does not respond, seconds; 0 = default. */
   originStaleSeconds?: number;
+  /** How long the client of a request body is waited for in all, minutes; 0 = default. */
+  maxBodyMinutes?: number;
 }
 
 /** Caddy's JSON for this node. */
@@ -45,6 +47,7 @@ export function renderCaddyConfig(options: CaddyConfigOptions): Record<string, u
         ...(options.originStaleSeconds ? { origin_stale_seconds: options.originStaleSeconds } : {}),
         ...(options.geoipCountry ? { geoip_country: options.geoipCountry } : {}),
         ...(options.geoipAsn ? { geoip_asn: options.geoipAsn } : {}),
+        ...(options.maxBodyMinutes ? { max_body_seconds: 60 * options.maxBodyMinutes } : {}),
         ...(options.agentCapabilities ? { agent_capabilities: [...options.agentCapabilities] } : {}),
       },
       http: {

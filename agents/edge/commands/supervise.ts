@@ -167,6 +167,7 @@ function caddyConfig(options: Options, paths: EdgePaths, run: RunPaths): string 
     maxRequestMibPerNetwork: options.integer('max-request-mib-per-network'),
     maxConnectionsPerOrigin: options.integer('max-connections-per-origin'),
     originStaleSeconds: options.integer('origin-stale-seconds'),
+    maxBodyMinutes: options.integer('max-body-minutes'),
   });
   return `${JSON.stringify(config)}\n`;
 }
@@ -182,8 +183,8 @@ function adoptWhereRoom(paths: EdgePaths, log: Log): void {
 
 /** Folders Caddy keeps itself to: the private key, and what else is the agent's alone, lies outside of them. */
 function confinement(options: Options, paths: EdgePaths, run: RunPaths): string {
-  // Without its folders it counts in memory, and inspects what memory holds: a full disk keeps nothing from being served.
-  const write = [run.runDir, ...[paths.countsDir, paths.inspectedDir].filter(existsSync)];
+  // Without its folders it counts in memory, and gathers what memory holds: a full disk keeps nothing from being served.
+  const write = [run.runDir, ...[paths.countsDir, paths.spoolDir].filter(existsSync)];
   return JSON.stringify({ read: [paths.edgeDir, ...geoipFolders(options).filter(existsSync)], write });
 }
 
@@ -202,7 +203,7 @@ function makeCaddyFolders(paths: EdgePaths, log: Log): void {
   try {
     ensurePrivateFolder(paths.edgeDir);
     ensurePrivateFolder(paths.countsDir);
-    ensurePrivateFolder(paths.inspectedDir);
+    ensurePrivateFolder(paths.spoolDir);
   } catch (error) {
     log.error('data plane folders not created, data plane keeps data in memory', { reason: errorText(error) });
   }

@@ -3,7 +3,6 @@ package origin
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"slices"
 	"sync"
@@ -73,7 +72,7 @@ type fetch struct {
 
 var fetches = sync.Pool{New: func() any { return &fetch{head: make([]byte, 0, 2<<10)} }}
 
-// A body of known length up to this size is read before an origin is asked, so that it can be sent again.
+// A body up to this size is read before an origin is asked, so that it can be sent again.
 const maxReplay = 64 << 10
 
 // Fetch answers with what an origin of the pool answers, or with a page of the edge when none can. A client that is gone
@@ -141,7 +140,7 @@ func (t *fetch) free() {
 func (t *fetch) fetch() *exchange.Answer {
 	p := t.Pool
 	if err := t.prepareBody(); err != nil {
-		return t.failBody(err)
+		return pages.RespondToBody(t.x, err)
 	}
 	if err := t.instead.read(&t.x.Out); err != nil {
 		return t.failOrigin(fail(failDNS, err))
@@ -180,7 +179,7 @@ func (t *fetch) fetch() *exchange.Answer {
 		var sent *sentError
 		wasSent := errors.As(err, &sent)
 		if wasSent && sent.client != nil {
-			return t.failBody(sent.client)
+			return pages.RespondToBody(t.x, sent.client)
 		}
 		if wasSent && sent.gone || !wasSent && t.ctx.Err() != nil {
 			return t.x.Drop()
@@ -233,10 +232,13 @@ func (t *fetch) prepareBody() error {
 	if err := t.Pool.bound(t.x); err != nil {
 		return err
 	}
-	if t.length = b.Length; len(b.Trailer) > 0 {
+	if t.length = b.Length; b.Whole() {
+		t.length = b.InspectedLength()
+	}
+	if len(b.Trailer) > 0 {
 		t.length = -1
 	}
-	if t.length < 0 || t.length > maxReplay {
+	if b.Streamed || t.length < 0 || t.length > maxReplay {
 		t.stream = true
 		b.Stream()
 		return nil
@@ -365,23 +367,5 @@ func (t *fetch) failOrigin(err error) *exchange.Answer {
 		return pages.Respond(t.x, http.StatusGatewayTimeout, pages.OriginTimeout)
 	default:
 		return pages.Respond(t.x, http.StatusBadGateway, pages.OriginUnreachable)
-	}
-}
-
-// failBody answers for a body that is too large or broke off. A part of it may be left on the client's connection.
-func (t *fetch) failBody(err error) *exchange.Answer {
-	if errors.Is(err, exchange.ErrNoMemory) {
-		return pages.RespondBusy(t.x)
-	}
-	t.x.CloseAfter()
-	switch {
-	case errors.Is(err, exchange.ErrBodyTooLarge):
-		return pages.Respond(t.x, http.StatusRequestEntityTooLarge, pages.BodyTooLarge)
-	case errors.Is(err, exchange.ErrBodySlow):
-		return pages.Respond(t.x, http.StatusRequestTimeout, pages.BadRequest)
-	case errors.Is(err, io.ErrUnexpectedEOF) || t.ctx.Err() != nil:
-		return t.x.Drop()
-	default:
-		return pages.Respond(t.x, http.StatusBadRequest, pages.BadRequest)
 	}
 }

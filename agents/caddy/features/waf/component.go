@@ -3,7 +3,6 @@ package waf
 import (
 	"fmt"
 	"io"
-	"path/filepath"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -13,6 +12,7 @@ import (
 
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/internal/spool"
 )
 
 const (
@@ -31,7 +31,7 @@ type engine struct {
 	used     atomic.Int64
 	queue    *queue
 	wait     time.Duration
-	room     *room
+	room     *spool.Spool
 	verdicts verdicts
 	counts   exchange.RuleCounts
 	events   exchange.WAFEvents
@@ -39,7 +39,7 @@ type engine struct {
 	// Names of rules that matched, by their ids.
 	names    sync.Map
 	counters struct {
-		inspected, attacks, blocked, busy, slow, failed atomic.Uint64
+		inspected, attacks, blocked, busy, slow, failed, uninspected atomic.Uint64
 		// Exclusions that were left out.
 		unknownTags atomic.Uint64
 	}
@@ -48,7 +48,7 @@ type engine struct {
 var component = core.NewComponent("waf", func(c *core.Core) *engine {
 	return &engine{
 		core: c, build: buildRuleSet, queue: newQueue(min(runtime.GOMAXPROCS(0), maxBudgets/4)),
-		room: newRoom(filepath.Join(c.StateDir(), "waf")), wait: maxWait, counts: core.Find[exchange.RuleCounts](c),
+		room: core.Spool.Of(c), wait: maxWait, counts: core.Find[exchange.RuleCounts](c),
 		events: core.Find[exchange.WAFEvents](c),
 	}
 })
@@ -75,9 +75,6 @@ func (e *engine) need() (*ruleSet, error) {
 	e.rules.Store(r)
 	return r, nil
 }
-
-// Restore removes what a former process left.
-func (e *engine) Restore() { e.room.clean() }
 
 // Run gives the rule set up when no site has wanted it for a while.
 func (e *engine) Run(stop <-chan struct{}) {
@@ -130,12 +127,11 @@ func (e *engine) WriteMetrics(w io.Writer) {
 	}{
 		{"inspected", c.inspected.Load()}, {"known", hits}, {"attack", c.attacks.Load()}, {"blocked", c.blocked.Load()},
 		{"busy", c.busy.Load()}, {"slow", c.slow.Load()}, {"failed", c.failed.Load()},
+		{"body_uninspected", c.uninspected.Load()},
 	} {
 		fmt.Fprintf(w, "svc_waf_requests_total{outcome=%q} %d\n", figure.name, figure.value)
 	}
 	fmt.Fprintf(w, "# HELP svc_waf_unknown_tags_total Excluded rule tags that the rule set does not have.\n# TYPE svc_waf_unknown_tags_total counter\nsvc_waf_unknown_tags_total %d\n", c.unknownTags.Load())
 	fmt.Fprintf(w, "# HELP svc_waf_waiting Requests that wait for their turn to be inspected.\n# TYPE svc_waf_waiting gauge\nsvc_waf_waiting %d\n", e.queue.waiting.Load())
 	fmt.Fprintf(w, "# HELP svc_waf_yields_total Turns that an inspection of a long body gave to other requests.\n# TYPE svc_waf_yields_total counter\nsvc_waf_yields_total %d\n", e.queue.yields.Load())
-	fmt.Fprintf(w, "# HELP svc_waf_body_bytes Request bodies kept for inspection, in bytes.\n# TYPE svc_waf_body_bytes gauge\nsvc_waf_body_bytes{in=\"memory\"} %d\nsvc_waf_body_bytes{in=\"files\"} %d\n",
-		e.room.memory.held(), e.room.files.held())
 }

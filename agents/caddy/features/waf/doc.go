@@ -13,6 +13,5 @@
 // 160 KiB at a time (rounds.go). A longer body is inspected in several overlapping rounds, which share one time limit and
 // add up their scores. Markup of editors, GraphQL documents and inline images are read as such (markup.go, graphql.go).
 //
-// Memory: bodies take up to 4 MiB, and up to 1 GiB in unnamed files in the folder waf of the state folder. One site may
-// use half of it. A verdict is cached only for requests without a body, under a digest of everything that it depends on.
+// Memory: bodies are in the spool that all features share. A verdict is cached only for requests without a body, under a digest of everything that it depends on.
 package waf

@@ -19,10 +19,12 @@ var (
 	countAttack  = exchange.NewCount("waf.attack")
 	countBlocked = exchange.NewCount("blocked.waf")
 	countBusy    = exchange.NewCount("waf.busy")
+	// Requests whose bodies went to the origin as they came.
+	countUninspected = exchange.NewCount("waf.uninspected")
 )
 
-// Stage inspects requests of sites that want it. The head always is; a body is up to the site's limit, and goes on to the
-// origin untouched. A handshake of a WebSocket has no body: what follows it, once it was accepted, is no request.
+// Stage inspects requests of sites that want it. The head always is; a body is up to the site's limit, unless it is to go to
+// the origin as it comes, and goes on untouched. A handshake of a WebSocket has no body: what follows it, once it was accepted, is no request.
 func Stage(c *core.Core) exchange.Stage {
 	e := component.Of(c)
 	return func(x *exchange.Exchange) *exchange.Answer {
@@ -61,8 +63,11 @@ func (e *engine) stage(x *exchange.Exchange, s *settings) *exchange.Answer {
 // look keeps the beginning of a body, before anybody else waits for this request. Fields after a body that is longer than
 // what is looked at are nobody's where attacks are blocked: they come when the origin has the body.
 func (e *engine) look(x *exchange.Exchange, s *settings) (l look, err error) {
-	if s.bodyLimit > 0 {
-		if l.whole, err = x.Body.Inspect(s.bodyLimit, e.room.of(x.Plan.SiteID)); err != nil {
+	if s.bodyLimit > 0 && x.Body.Streamed {
+		x.Mark(countUninspected)
+		e.counters.uninspected.Add(1)
+	} else if s.bodyLimit > 0 {
+		if l.whole, err = x.Body.Inspect(s.bodyLimit, e.room.Of(x.Plan.SiteID)); err != nil {
 			return look{}, err
 		}
 		if x.Body.InspectedLength() > 0 {
@@ -77,13 +82,8 @@ func (e *engine) look(x *exchange.Exchange, s *settings) (l look, err error) {
 
 // failBody answers for a body that cannot be looked at. Where that is for want of room, nobody knows what is in it.
 func (e *engine) failBody(x *exchange.Exchange, s *settings, err error) *exchange.Answer {
-	switch {
-	case errors.Is(err, exchange.ErrBodyTooLarge):
-		return pages.Respond(x, http.StatusRequestEntityTooLarge, pages.BodyTooLarge)
-	case errors.Is(err, exchange.ErrNoMemory):
-		return pages.RespondBusy(x)
-	case x.Body.Failed():
-		return x.Drop()
+	if x.Body.Failed() {
+		return pages.RespondToBody(x, err)
 	}
 	return e.fail(x, s, err)
 }

@@ -53,11 +53,11 @@ func TestRequestsThatCannotBeInspected(t *testing.T) {
 		"no rules": func(e *engine) {
 			e.build = func(time.Duration) (*ruleSet, error) { return nil, errors.New("no rules") }
 		},
-		"no room for bodies":    func(e *engine) { e.room.memory.most, e.room.files.most = 0, 0 },
-		"little room":           func(e *engine) { e.room.memory.most, e.room.files.most = 40<<10, 200<<10 },
-		"no folder for bodies":  func(e *engine) { e.room.memory.most, e.room.folder = 0, "/dev/null/waf" },
+		"no room for bodies":    func(e *engine) { e.room.Memory.Most, e.room.Files.Most = 0, 0 },
+		"little room":           func(e *engine) { e.room.Memory.Most, e.room.Files.Most = 40<<10, 200<<10 },
+		"no folder for bodies":  func(e *engine) { e.room.Memory.Most, e.room.Folder = 0, "/dev/null/waf" },
 		"nothing hinders it":    func(*engine) {},
-		"nothing hinders files": func(e *engine) { e.room.memory.most = 0 },
+		"nothing hinders files": func(e *engine) { e.room.Memory.Most = 0 },
 	} {
 		for _, mode := range []configv1.WafMode{configv1.WafMode_WAF_MODE_BLOCK, configv1.WafMode_WAF_MODE_DETECT} {
 			e := newEngine(t)
@@ -76,8 +76,8 @@ func TestRequestsThatCannotBeInspected(t *testing.T) {
 				t.Errorf("%s, %v: the origin gets %d of %d bytes, %v", name, mode, len(got), len(body), err)
 			}
 			x.Reset()
-			if e.room.memory.held() != 0 || e.room.files.held() != 0 || name != "all permits are held" && heldOf(e.queue) != 0 {
-				t.Errorf("%s, %v: %d bytes, %d in files and %d permits are held", name, mode, e.room.memory.held(), e.room.files.held(), heldOf(e.queue))
+			if e.room.Memory.Held() != 0 || e.room.Files.Held() != 0 || name != "all permits are held" && heldOf(e.queue) != 0 {
+				t.Errorf("%s, %v: %d bytes, %d in files and %d permits are held", name, mode, e.room.Memory.Held(), e.room.Files.Held(), heldOf(e.queue))
 			}
 		}
 	}
@@ -109,7 +109,7 @@ func TestSlowBodiesHoldNoPermit(t *testing.T) {
 // Whatever one site holds, there is room for another.
 func TestNoSiteTakesTheRoomOfOthers(t *testing.T) {
 	e := newEngine(t)
-	e.room.memory.most, e.room.files.most = 256<<10, 4<<20
+	e.room.Memory.Most, e.room.Files.Most = 256<<10, 4<<20
 	s := settingsOf(t, func(m *configv1.SiteWaf) { m.RequestBodyLimit = 1 << 20 })
 	body := strings.Repeat("word ", 100_000)
 	send := func(site string) (*exchange.Exchange, error) {

@@ -64,6 +64,10 @@ test('the time for which last addresses of origins serve reaches the data plane'
   t.is(SUPERVISE_OPTIONS.find((option) => option.name === 'origin-stale-seconds')?.default, 3600);
 });
 
+test('the time of a request body reaches the data plane', (t) => {
+  t.like(renderCaddyConfig({ ...CONFIG, maxBodyMinutes: 2 }), { apps: { svc: { max_body_seconds: 120 } } });
+});
+
 test('the status names connections and what their limits did', (t) => {
   t.is(describeConnections(undefined), null);
   t.is(describeConnections(create(GetStatusResponseSchema, {})), null);

@@ -253,6 +253,13 @@ export declare const OriginPoolSchema: GenMessage<OriginPool>;
  */
 export declare type SiteRequests = Message<"svc.config.v1.SiteRequests"> & {
   /**
+   * Origins get request bodies as they arrive; by default the edge gathers bodies first.
+   *
+   * @generated from field: bool stream_bodies = 1;
+   */
+  streamBodies: boolean;
+
+  /**
    * Rules and origins get the same path: unreserved characters decoded, dot segments removed. An ambiguous one gets 400.
    *
    * @generated from field: bool path_normalization = 2;

@@ -558,6 +558,8 @@ func (x *OriginPool) GetKeepaliveMaxRequests() uint32 {
 // has its default.
 type SiteRequests struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
+	// Origins get request bodies as they arrive; by default the edge gathers bodies first.
+	StreamBodies bool `protobuf:"varint,1,opt,name=stream_bodies,json=streamBodies,proto3" json:"stream_bodies,omitempty"`
 	// Rules and origins get the same path: unreserved characters decoded, dot segments removed. An ambiguous one gets 400.
 	PathNormalization bool `protobuf:"varint,2,opt,name=path_normalization,json=pathNormalization,proto3" json:"path_normalization,omitempty"`
 	unknownFields     protoimpl.UnknownFields
@@ -592,6 +594,13 @@ func (x *SiteRequests) ProtoReflect() protoreflect.Message {
 // Deprecated: Use SiteRequests.ProtoReflect.Descriptor instead.
 func (*SiteRequests) Descriptor() ([]byte, []int) {
 	return file_svc_config_v1_site_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *SiteRequests) GetStreamBodies() bool {
+	if x != nil {
+		return x.StreamBodies
+	}
+	return false
 }
 
 func (x *SiteRequests) GetPathNormalization() bool {
@@ -648,8 +657,9 @@ const file_svc_config_v1_site_proto_rawDesc = "" +
 	" \x01(\rR\rsendTimeoutMs\x12&\n" +
 	"\x0fread_timeout_ms\x18\v \x01(\rR\rreadTimeoutMs\x124\n" +
 	"\x16keepalive_idle_seconds\x18\f \x01(\rR\x14keepaliveIdleSeconds\x124\n" +
-	"\x16keepalive_max_requests\x18\r \x01(\rR\x14keepaliveMaxRequests\"=\n" +
-	"\fSiteRequests\x12-\n" +
+	"\x16keepalive_max_requests\x18\r \x01(\rR\x14keepaliveMaxRequests\"b\n" +
+	"\fSiteRequests\x12#\n" +
+	"\rstream_bodies\x18\x01 \x01(\bR\fstreamBodies\x12-\n" +
 	"\x12path_normalization\x18\x02 \x01(\bR\x11pathNormalization*\x8b\x01\n" +
 	"\n" +
 	"DomainForm\x12\x1b\n" +
