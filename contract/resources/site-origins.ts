@@ -130,9 +130,15 @@ export const ContentSettings = Type.Object({
       '(RFC 3986). Ambiguous paths get 400. Default for a new site: true; sites from before the setting have ' +
       'false.',
   }),
+  requestBuffering: Type.Boolean({
+    description:
+      'Whether nodes gather a request body, up to 16 MiB, before they connect to an origin. Off: bodies are sent ' +
+      'as they arrive, and the WAF does not inspect them. Default true; an update that omits it keeps it.',
+  }),
 });
 export type ContentSettings = Static<typeof ContentSettings>;
 export const DEFAULT_CONTENT_SETTINGS: ContentSettings = {
   requestBodyLimit: 104_857_600,
   pathNormalization: true,
+  requestBuffering: true,
 };

@@ -11,8 +11,8 @@ export const SITE_REQUESTS_KIND = 'site-requests';
 /** Of the content settings those that this kind publishes; the kind of the site itself publishes the others. */
 export type RequestSettings = Omit<ContentSettings, 'requestBodyLimit'>;
 
-/** What a site has that was saved before the setting came. */
-export const REQUESTS_BEFORE: RequestSettings = { pathNormalization: false };
+/** What a site has that was saved before the settings came. */
+export const REQUESTS_BEFORE: RequestSettings = { pathNormalization: false, requestBuffering: true };
 
 const SAVED = { table: 'site', key: 'id', column: 'content_settings', defaults: REQUESTS_BEFORE };
 
@@ -22,12 +22,18 @@ export const siteRequestsKind = siteSettingsKind<RequestSettings>(SITE_REQUESTS_
 });
 
 /**
- * The entry of a site's settings; null for those that do what a node does without one. It asks for no capability: every new
- * site has it, and a node that lacks one would not serve them. A node of before serves them as it always did, and reports
- * the entry as failed.
+ * The entry of a site's settings; null for those that do what a node does without one. Path normalization asks for no
+ * capability: every new site has it, and a node that lacks one would not serve them. A node of before serves them as it
+ * always did, and reports the entry as failed.
  */
-export function compileRequests({ pathNormalization }: RequestSettings): CompiledEntry | null {
-  if (!pathNormalization) return null;
-  const body = toBinary(SiteRequestsSchema, create(SiteRequestsSchema, { pathNormalization }));
-  return { body, features: [], refs: [], settings: { pathNormalization } };
+export function compileRequests({ pathNormalization, requestBuffering }: RequestSettings): CompiledEntry | null {
+  if (!pathNormalization && requestBuffering) return null;
+  const message = create(SiteRequestsSchema, { pathNormalization, streamBodies: !requestBuffering });
+  const features = requestBuffering ? [] : ['request-buffering-v1'];
+  return {
+    body: toBinary(SiteRequestsSchema, message),
+    features,
+    refs: [],
+    settings: { pathNormalization, requestBuffering },
+  };
 }

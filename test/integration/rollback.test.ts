@@ -352,6 +352,24 @@ test('saved settings are put back where that is asked for, and the next save bri
   t.deepEqual(next.fields, [{ path: 'name', from: 'Shop', to: 'Shop 2' }]);
 });
 
+test('a rollback restores request buffering, and leaves the body limit to the entry of the site', async (t) => {
+  const clusterId = await newCluster();
+  const site = await api.site(clusterId, newDomain(), origins('good.example'));
+  const contentOf = async () => (await api.ok('GET', `/sites/${site.id}`)).contentSettings;
+  const first = await contentOf();
+  const buffered = await head(clusterId);
+  await api.ok('PATCH', `/sites/${site.id}`, { contentSettings: { requestBuffering: false } });
+  const unbuffered = await head(clusterId);
+  t.like((await diff(clusterId, unbuffered))[0], {
+    kind: 'site-requests',
+    fields: [{ path: 'requestBuffering', from: true, to: false }],
+  });
+  await rollBack(clusterId, buffered, { restoreSettings: true });
+  t.deepEqual(await contentOf(), first);
+  await rollBack(clusterId, unbuffered, { restoreSettings: true });
+  t.deepEqual(await contentOf(), { ...first, requestBuffering: false });
+});
+
 test('settings can be put back after a rollback without them, and only once', async (t) => {
   const clusterId = await newCluster();
   const site = await api.site(clusterId, newDomain(), origins('good.example'));

@@ -77,7 +77,7 @@ test('a site is created with every default, audited and published', async (t) =>
       keepaliveIdleSeconds: 60,
       keepaliveMaxRequests: 1000,
     },
-    contentSettings: { requestBodyLimit: 104_857_600, pathNormalization: true },
+    contentSettings: { requestBodyLimit: 104_857_600, pathNormalization: true, requestBuffering: true },
     ports: { http: [80], https: [443] },
     delivery: {
       state: 'pending',
@@ -187,6 +187,7 @@ test('wrong fields are refused by name, and nothing is written', async (t) => {
     ['/name', input({ name: null })],
     ['/contentSettings/requestBodyLimit', input({ contentSettings: { requestBodyLimit: -1 } })],
     ['/contentSettings/requestBodyLimit', input({ contentSettings: { requestBodyLimit: 10_737_418_241 } })],
+    ['/contentSettings/requestBuffering', input({ contentSettings: { requestBuffering: 'off' } })],
     ['/contentSettings/charset', input({ contentSettings: { charset: {} } })],
     ['/originSettings/policy', settings({ policy: 'random' })],
     ['/originSettings/tries', settings({ tries: 0 })],
@@ -342,28 +343,37 @@ test('PATCH keeps omitted tries and statusRetry, and replaces the rest of origin
   t.like(second.originSettings, { tries: 2, statusRetry: false, keepalive: true });
 });
 
-test('path normalization is on for a new site, kept when it is omitted, and off for a site from before it', async (t) => {
+test('path normalization and request buffering are on for a new site and kept when omitted', async (t) => {
   const entry = async (id: string) => {
     const body = await api.entry(clusterId, 'site-requests', id);
-    return body && fromBinary(SiteRequestsSchema, body).pathNormalization;
+    const { pathNormalization, streamBodies } = fromBinary(SiteRequestsSchema, body ?? new Uint8Array());
+    return { there: body !== undefined, pathNormalization, streamBodies };
   };
   const site = await create();
-  t.true(await entry(site.id));
-  const patch = async (contentSettings: Body) =>
-    (await api.ok('PATCH', `/sites/${site.id}`, { contentSettings })).site.contentSettings;
-  t.deepEqual(await patch({ pathNormalization: false }), { requestBodyLimit: 104_857_600, pathNormalization: false });
-  t.falsy(await entry(site.id));
-  t.deepEqual(await patch({ requestBodyLimit: 5 }), { requestBodyLimit: 5, pathNormalization: false });
-  await patch({ pathNormalization: true });
-  t.deepEqual(await patch({ requestBodyLimit: 6 }), { requestBodyLimit: 6, pathNormalization: true });
-  t.true(await entry(site.id));
-  t.falsy(await entry((await create({ contentSettings: { pathNormalization: false } })).id));
+  let saved = site.contentSettings;
+  t.like(await entry(site.id), { pathNormalization: true, streamBodies: false });
+  for (const [patch, there] of [
+    [{ pathNormalization: false }, false],
+    [{ requestBodyLimit: 5 }, false],
+    [{ requestBuffering: false }, true],
+    [{ requestBodyLimit: 6 }, true],
+    [{ pathNormalization: true }, true],
+    [{ requestBuffering: true }, true],
+    [{ pathNormalization: false }, false],
+  ] as const) {
+    saved = { ...saved, ...patch };
+    const { contentSettings } = (await api.ok('PATCH', `/sites/${site.id}`, { contentSettings: patch })).site;
+    t.deepEqual(contentSettings, saved);
+    const { pathNormalization, requestBuffering } = saved;
+    t.deepEqual(await entry(site.id), { there, pathNormalization, streamBodies: !requestBuffering });
+  }
+  t.false((await entry((await create({ contentSettings: { pathNormalization: false } })).id)).there);
 
   await sql('site')
     .where({ id: site.id })
     .update({ content_settings: JSON.stringify({ requestBodyLimit: 7 }) });
   const before = (await api.ok('GET', `/sites/${site.id}`)).contentSettings;
-  t.deepEqual(before, { requestBodyLimit: 7, pathNormalization: false });
+  t.deepEqual(before, { requestBodyLimit: 7, pathNormalization: false, requestBuffering: true });
 });
 
 test('PATCH with nothing new writes nothing', async (t) => {

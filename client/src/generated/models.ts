@@ -497,6 +497,8 @@ export interface ContentSettings {
   requestBodyLimit: number;
   /** Whether rules and the origin get the same path: unreserved characters decoded, dot segments removed (RFC 3986). Ambiguous paths get 400. Default for a new site: true; sites from before the setting have false. */
   pathNormalization: boolean;
+  /** Whether nodes gather a request body, up to 16 MiB, before they connect to an origin. Off: bodies are sent as they arrive, and the WAF does not inspect them. Default true; an update that omits it keeps it. */
+  requestBuffering: boolean;
 }
 
 export interface Delivery {

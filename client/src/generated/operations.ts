@@ -1695,6 +1695,8 @@ export interface SitesCreateInput {
     requestBodyLimit?: number | undefined;
     /** Whether rules and the origin get the same path: unreserved characters decoded, dot segments removed (RFC 3986). Ambiguous paths get 400. Default for a new site: true; sites from before the setting have false. */
     pathNormalization?: boolean | undefined;
+    /** Whether nodes gather a request body, up to 16 MiB, before they connect to an origin. Off: bodies are sent as they arrive, and the WAF does not inspect them. Default true; an update that omits it keeps it. */
+    requestBuffering?: boolean | undefined;
   } | undefined;
   /** An omitted list has the usual port: 80, 443. At least one list must not be empty. */
   ports?: {
@@ -1756,6 +1758,8 @@ export interface SitesUpdateInput {
     requestBodyLimit?: number | undefined;
     /** Whether rules and the origin get the same path: unreserved characters decoded, dot segments removed (RFC 3986). Ambiguous paths get 400. Default for a new site: true; sites from before the setting have false. */
     pathNormalization?: boolean | undefined;
+    /** Whether nodes gather a request body, up to 16 MiB, before they connect to an origin. Off: bodies are sent as they arrive, and the WAF does not inspect them. Default true; an update that omits it keeps it. */
+    requestBuffering?: boolean | undefined;
   } | undefined;
   /** An omitted list stays unchanged. At least one list must not be empty. */
   ports?: {
