@@ -140,7 +140,10 @@ export const revisions = resource('clusters', {
     output: Type.Object({
       revision: Decimal,
       currentRevision: { ...Nullable(Decimal), description: 'null: the cluster has no revision.' },
-      unchanged: Type.Boolean({ description: 'Whether nodes already run the result of the rollback.' }),
+      unchanged: Type.Boolean({
+        description:
+          'Whether all nodes already run the result of the rollback; false while a canary runs, which it ends.',
+      }),
       sites: Type.Object({
         added: { ...PreviewedSites, description: 'Sites that are served again.' },
         changed: PreviewedSites,

@@ -10,6 +10,7 @@ import { planRollback, type RollbackPlan } from '../../models/config/rollback.ts
 import { lockHead, writeRevision } from '../../models/config/write-revision.ts';
 import { hint, leaveHints } from '../../models/db/live-hint.ts';
 import { noteEnd } from '../../models/rollouts/cluster-canary.ts';
+import { readRollout } from '../../models/rollouts/rollout.ts';
 import { siteLabels } from '../../models/sites/site.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -29,11 +30,13 @@ export async function previewRollback(
   if (restoring) assertRestorable(settings);
   const plan = await planRollback(sql, id, { revision, head }, { restoring: ownersOf(restoring ? settings : []) });
   const { differences, sites, keptDisabled } = plan;
+  // A rollback ends a running canary: its nodes get something else even where the others do not.
+  const canary = ((await readRollout(sql, id))?.candidateRevision ?? null) !== null;
   const named = (ids: readonly string[]) => siteLabels(sql, ids.slice(0, NAMED_SITES));
   return {
     revision,
     currentRevision: head === '0' ? null : head,
-    unchanged: differences.length === 0,
+    unchanged: differences.length === 0 && !canary,
     sites: {
       added: await named(sites.added),
       changed: await named(sites.changed),

@@ -4,6 +4,7 @@ import { readConfigHead } from '../../models/config/config-history.ts';
 import { writeVitals } from '../../models/rollouts/vital.ts';
 import { Track } from '../../proto/gen/svc/node/v1/config_pb.js';
 import type { Runtime } from '../../runtime/runtime.ts';
+import { previewRollback } from '../../services/revisions/rollback.ts';
 import { evaluateCanaries } from '../../services/rollouts/evaluate.ts';
 import { undoHarm } from '../../services/rollouts/undo.ts';
 import {
@@ -86,6 +87,18 @@ test.serial(
       events.map(({ kind }) => kind),
       ['started', 'promoted'],
     );
+  },
+);
+
+test.serial(
+  'the preview of a rollback says that nodes change while a canary runs, because the rollback ends it',
+  async (t) => {
+    const clusterId = await canaryCluster(runtime, 'previewed');
+    const { revision } = (await readConfigHead(runtime.pools.channel, clusterId))!;
+    const preview = () => previewRollback(runtime, { id: clusterId, revision: String(revision) });
+    t.true((await preview()).unchanged);
+    await save(runtime, clusterId, 'a', { version: 1, on: false });
+    t.like(await preview(), { unchanged: false, entryCount: 0 });
   },
 );
 

@@ -764,7 +764,7 @@ export interface ClustersRollbackPreviewOutput {
   revision: string;
   /** null: the cluster has no revision. */
   currentRevision: string | null;
-  /** Whether nodes already run the result of the rollback. */
+  /** Whether all nodes already run the result of the rollback; false while a canary runs, which it ends. */
   unchanged: boolean;
   sites: {
     /** Sites that are served again. Up to 100 entries. */
