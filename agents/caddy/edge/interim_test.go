@@ -98,10 +98,15 @@ func TestWhoGetsInformationalResponsesOverHTTP1(t *testing.T) {
 		{"HTTP/1.0, kept", "GET / HTTP/1.0\r\nHost: a.com\r\nConnection: keep-alive\r\n\r\n", "200"},
 		{"a WebSocket", "GET / HTTP/1.1\r\nHost: a.com\r\n" + webSocket + "\r\n", "200"},
 		{"a small body that waits for 100", "POST / HTTP/1.1\r\nHost: a.com\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nab", "100 103 102 103 200"},
+		{"chunks that wait for 100", "POST / HTTP/1.1\r\nHost: a.com\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "100 103 102 103 200"},
 		{"a stream that waits for 100", "POST / HTTP/1.1\r\nHost: a.com\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "100 200"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			e := serveProtocol(t, hinting(t, hints), 1, func(next http.Handler) http.Handler { return next })
+			h := hinting(t, hints)
+			if strings.HasPrefix(c.name, "a stream") {
+				h.change(t, streamsBodies)
+			}
+			e := serveProtocol(t, h, 1, func(next http.Handler) http.Handler { return next })
 			conn, err := net.Dial("tcp", strings.TrimPrefix(e.url, "http://"))
 			if err != nil {
 				t.Fatal(err)

@@ -25,8 +25,6 @@ type Exchange struct {
 	Body Body
 	// Local says that the node itself asks, over its own listener.
 	Local bool
-	// Origin is how the request fared at the origins.
-	Origin OriginOutcome
 	// Spoiled says that a stage panicked: what it left going on may still know the exchange, which nobody uses again.
 	Spoiled bool
 	// Registered takes the exchange out of what bans look at; nil where nobody looks.
@@ -90,14 +88,6 @@ type Inbound struct {
 	IDHeader []string
 }
 
-// OriginOutcome is how a request fared at the origins.
-type OriginOutcome struct {
-	// Asked says that an origin was asked, or should have been.
-	Asked bool
-	// Status of its answer, 0 when there was none.
-	Status int
-}
-
 // Memory counts the memory of an exchange.
 type Memory interface {
 	// Take counts more bytes, and reports whether the exchange may hold them.
@@ -126,11 +116,6 @@ type ResponseStage func(*Exchange, *Answer)
 
 // FinishStage hears of the end of an exchange, exactly once. It only notes.
 type FinishStage func(*Exchange)
-
-// Fetcher gets an answer from elsewhere. It never returns nil: a failure is an answer with a code.
-type Fetcher interface {
-	Fetch(*Exchange) *Answer
-}
 
 // Begin starts an exchange with what its server has read.
 func (x *Exchange) Begin(w http.ResponseWriter, r *http.Request) {

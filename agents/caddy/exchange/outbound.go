@@ -27,19 +27,25 @@ type HeaderEdit struct {
 }
 
 // Method is the method that an origin gets.
-func (x *Exchange) Method() string {
-	if x.Out.Method != "" {
-		return x.Out.Method
-	}
-	return x.In.Method
-}
+func (x *Exchange) Method() string { return x.Out.MethodOf(&x.In) }
 
 // Target is the target that an origin gets.
-func (x *Exchange) Target() *Target {
-	if x.Out.Target != nil {
-		return x.Out.Target
+func (x *Exchange) Target() *Target { return x.Out.TargetOf(&x.In) }
+
+// MethodOf is the method that an origin gets in place of what was asked.
+func (o *Outbound) MethodOf(in *Inbound) string {
+	if o.Method != "" {
+		return o.Method
 	}
-	return &x.In.Target
+	return in.Method
+}
+
+// TargetOf is the target that an origin gets in place of what was asked.
+func (o *Outbound) TargetOf(in *Inbound) *Target {
+	if o.Target != nil {
+		return o.Target
+	}
+	return &in.Target
 }
 
 // Withholds reports whether an origin is not told a field at all, be it the client's or a rule's; name is in canonical form.

@@ -3,6 +3,7 @@ package origin
 import (
 	"errors"
 	"net/http"
+	"net/netip"
 	"time"
 )
 
@@ -25,7 +26,7 @@ func (e *sentError) Unwrap() error { return e.cause }
 
 // once says that an origin may see the request at most once.
 func (t *fetch) once() bool {
-	switch t.x.Method() {
+	switch t.out.MethodOf(t.in) {
 	case http.MethodPost, http.MethodPatch, "LOCK":
 		return true
 	}
@@ -34,11 +35,11 @@ func (t *fetch) once() bool {
 
 // repeatable says whether the request may be sent once more after an origin may have seen it.
 func (t *fetch) repeatable() bool {
-	switch t.x.Method() {
+	switch t.out.MethodOf(t.in) {
 	case http.MethodPost, http.MethodPatch, "LOCK":
 		return false
 	}
-	return !t.uploaded && t.x.Body.Rewind()
+	return !t.uploaded && (t.body == nil || t.body.Rewind())
 }
 
 // attempt sends the request to one origin and reads the header of the answer. An idle connection that turns out to be
@@ -52,13 +53,15 @@ func (t *fetch) attempt(o *origin) (*conn, *response, error) {
 		t.entered = places
 		c := t.Transports.take(o, t.once())
 		reused := c != nil
+		t.tried(o, reused)
 		if !reused {
-			if c, err = t.Transports.dial(t.ctx, o, t.times.connect); err != nil {
+			if c, err = t.Transports.dial(t.ctx, o, t.times.connect, t.outcome); err != nil {
 				t.leave()
 				return nil, nil, err
 			}
 		}
 		c.capacity, c.places, t.entered = &t.Transports.capacity, places, nil
+		t.outcome.Address = netip.AddrPortFrom(c.addr, o.dial.port)
 		t.asking = c
 		a, err := t.exchangeOn(c, o)
 		if err == nil {
@@ -66,6 +69,7 @@ func (t *fetch) attempt(o *origin) (*conn, *response, error) {
 		}
 		t.asking = nil
 		received := c.received
+		t.outcome.Bytes = received
 		c.Close()
 		if !reused || received > 0 || isTimeout(err) || t.ctx.Err() != nil {
 			return nil, nil, err
@@ -78,6 +82,14 @@ func (t *fetch) attempt(o *origin) (*conn, *response, error) {
 	}
 }
 
+// tried notes that an origin is asked.
+func (t *fetch) tried(o *origin, reused bool) {
+	at := t.outcome
+	at.Attempts++
+	at.Origin, at.Reused = o.health.origin, reused
+	at.Address, at.Connect, at.TLS, at.FirstByte, at.Bytes = netip.AddrPort{}, 0, 0, 0, 0
+}
+
 // exchangeOn writes the request and reads the header of the answer. After an error no upload is running and the
 // connection is only fit to be closed.
 func (t *fetch) exchangeOn(c *conn, o *origin) (*response, error) {
@@ -85,6 +97,7 @@ func (t *fetch) exchangeOn(c *conn, o *origin) (*response, error) {
 	t.head = t.appendHead(t.head[:0], o)
 	t.head = append(t.head, t.small...)
 	c.ctx = t.ctx
+	begun := time.Now()
 	if t.slowWrite() {
 		c.watch()
 		_ = c.SetWriteDeadline(time.Now().Add(t.times.send))
@@ -103,20 +116,21 @@ func (t *fetch) exchangeOn(c *conn, o *origin) (*response, error) {
 	if t.stream && !broken {
 		u = t.startUpload(c)
 	}
-	a, err := c.readResponse(t.x.Method(), t.x.In.Upgrade, t)
+	a, err := c.readResponse(t.out.MethodOf(t.in), t.in.Upgrade, t)
 	if err != nil {
 		// Stopping the upload may look to the server like the client's end, so this is asked before.
 		sent := &sentError{cause: err, gone: !c.unwatch()}
 		if u != nil {
 			sent.client = u.stop(c, 0)
 			c.upload = nil
-			t.x.CloseAfter()
+			t.closeAfter()
 		}
 		return nil, sent
 	}
+	t.outcome.FirstByte = time.Since(begun)
 	a.close = a.close || broken
 	return a, nil
 }
 
 // slowWrite says whether writing the request may have to wait; a short one always finds room in the socket's buffer.
-func (t *fetch) slowWrite() bool { return len(t.head) > smallBuffer || t.stream || t.x.In.Upgrade }
+func (t *fetch) slowWrite() bool { return len(t.head) > smallBuffer || t.stream || t.in.Upgrade }

@@ -16,10 +16,10 @@ const (
 )
 
 // deliver sends the body of an answer to the client. Its error is the origin's; errClient wraps one of the client's.
-func (c *conn) deliver(sink exchange.Sink, a *response, answer *exchange.Answer) error {
+func (c *conn) deliver(sink exchange.Sink, a *response, trailer *http.Header) error {
 	switch {
 	case a.chunked:
-		return c.deliverChunked(sink, a, answer)
+		return c.deliverChunked(sink, a, trailer)
 	case a.length == 0:
 		return nil
 	case a.length > 0:
@@ -82,7 +82,7 @@ func (c *conn) deliverToEnd(sink exchange.Sink) error {
 	}
 }
 
-func (c *conn) deliverChunked(sink exchange.Sink, a *response, answer *exchange.Answer) error {
+func (c *conn) deliverChunked(sink exchange.Sink, a *response, trailer *http.Header) error {
 	waste := 0
 	for {
 		size, err := c.chunkSize(&waste, sink)
@@ -116,7 +116,7 @@ func (c *conn) deliverChunked(sink exchange.Sink, a *response, answer *exchange.
 			return unexpected(err)
 		}
 	}
-	return unexpected(c.readTrailer(answer, a))
+	return unexpected(c.readTrailer(trailer, a))
 }
 
 // chunkSize reads the line before a chunk. waste counts the bytes that were no data and pays for them with data.
@@ -199,7 +199,7 @@ func (c *conn) line(sink exchange.Sink) ([]byte, error) {
 }
 
 // readTrailer reads the fields after the last chunk.
-func (c *conn) readTrailer(answer *exchange.Answer, a *response) error {
+func (c *conn) readTrailer(trailer *http.Header, a *response) error {
 	budget := maxHeader
 	text, err := c.readHeader(&budget)
 	if err != nil {
@@ -212,7 +212,8 @@ func (c *conn) readTrailer(answer *exchange.Answer, a *response) error {
 	for name := range named(a.connection) {
 		ofHop[name] = true
 	}
-	answer.Trailer = http.Header{}
+	fields := http.Header{}
+	*trailer = fields
 	for count := 0; text != ""; count++ {
 		var line string
 		line, text = cutLine(text)
@@ -226,7 +227,7 @@ func (c *conn) readTrailer(answer *exchange.Answer, a *response) error {
 		if !trailerAllowed(name) || ofHop[name] {
 			continue
 		}
-		answer.Trailer[name] = append(answer.Trailer[name], value)
+		fields[name] = append(fields[name], value)
 	}
 	return nil
 }

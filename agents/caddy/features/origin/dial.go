@@ -7,19 +7,23 @@ import (
 	"net"
 	"net/netip"
 	"time"
+
+	"edge.svc/caddy/exchange"
 )
 
 // dial makes a new connection to the origin: it resolves the name, drops every address the policy refuses and connects
 // to one of the others by number, so that a name cannot change its mind in between. limit bounds the connection and,
 // once more, the TLS handshake. Errors are *originError.
-func (t *Transports) dial(request context.Context, o *origin, limit time.Duration) (*conn, error) {
-	return t.dialFor(request, o, limit, "http/1.1")
+// Times go into outcome.
+func (t *Transports) dial(request context.Context, o *origin, limit time.Duration, outcome *exchange.OriginOutcome) (*conn, error) {
+	return t.dialFor(request, o, limit, "http/1.1", outcome)
 }
 
 // dialFor is dial for another protocol over TLS.
-func (t *Transports) dialFor(request context.Context, o *origin, limit time.Duration, protocol string) (*conn, error) {
+func (t *Transports) dialFor(request context.Context, o *origin, limit time.Duration, protocol string, outcome *exchange.OriginOutcome) (*conn, error) {
+	begun := time.Now()
 	policy := t.policy()
-	deadline := time.Now().Add(limit)
+	deadline := begun.Add(limit)
 	ctx, cancel := context.WithDeadline(request, deadline)
 	defer cancel()
 	addrs, err := t.resolver.resolve(ctx, o.dial.host.Value(), policy)
@@ -27,6 +31,8 @@ func (t *Transports) dialFor(request context.Context, o *origin, limit time.Dura
 		return nil, fail(classOf(err), err)
 	}
 	tcp, addr, err := t.connect(ctx, addrs, o.dial.port, deadline)
+	connected := time.Now()
+	outcome.Connect = connected.Sub(begun)
 	if err != nil {
 		t.resolver.forget(o.dial.host.Value())
 		return nil, fail(classOf(err), err)
@@ -35,6 +41,7 @@ func (t *Transports) dialFor(request context.Context, o *origin, limit time.Dura
 		return newConn(tcp, tcp, o.dial, addr, policy), nil
 	}
 	secure, err := t.handshake(request, tcp, o, limit, protocol)
+	outcome.TLS = time.Since(connected)
 	if err != nil {
 		tcp.Close()
 		return nil, err

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
 
 	"edge.svc/caddy/exchange"
-	"edge.svc/caddy/pages"
 )
 
 // Fetcher gets answers from the origins of a pool. It is made anew for a request, or kept; it holds nothing of one.
@@ -23,23 +23,37 @@ type Fetcher struct {
 	Standard *Standard
 }
 
-// head is the header of an origin's answer that nobody has yet.
+// head is the header of an origin's response that nobody has yet. Its body can be copied once.
 type head interface {
+	exchange.Source
 	status() int
-	// discard gives the answer up in favour of another try.
+	// discard gives the response up in favour of another try.
 	discard()
-	// respond makes it the client's.
-	respond() *exchange.Answer
+	// take writes what clients may see of the header into h. Trailers come to trailer while the body copies itself.
+	take(h http.Header, trailer *http.Header)
+	// from tells the origin that responded.
+	from(*exchange.OriginOutcome)
 }
 
-// fetch is one request on its way, and then the body of its answer. It is pooled: the fetch of a finished request is
+// fetch is one request on its way, and then the body of its response. It is pooled: the fetch of a finished request is
 // another request's.
 type fetch struct {
 	Fetcher
-	x     *exchange.Exchange
-	ctx   context.Context
-	group *group
-	times times
+	// What is asked, and what the origin gets in its place: of an exchange, or of nobody's.
+	in        *exchange.Inbound
+	out       *exchange.Outbound
+	overrides *exchange.Overrides
+	// The request's body that comes from a client; nil where there is no client.
+	body *exchange.Body
+	// Whose request it is; nil for nobody's.
+	x *exchange.Exchange
+	// Hears of informational responses to nobody's request.
+	interim func(status int, header http.Header)
+	ctx     context.Context
+	outcome *exchange.OriginOutcome
+	begun   time.Time
+	group   *group
+	times   times
 	// What rules have dialled in place of an origin.
 	instead instead
 	derived origin
@@ -55,15 +69,15 @@ type fetch struct {
 	entered  *places
 	// An upload has begun: an origin may have a part of the body, which cannot be sent again.
 	uploaded bool
-	// The answer has an owner who ends the fetch.
+	// The response has an owner who ends the fetch.
 	kept bool
 	// Where the request is going on at the moment: a connection of the own client, or an upload in the hands of the other.
 	asking *conn
 	shared *sharedBody
-	// An answer of an origin that is worse than another's, and better than an error of the edge.
+	// A response of an origin that is worse than another's, and better than an error of the edge.
 	held heldAnswer
-	// The answer of the own client, once there is one.
-	answer   *exchange.Answer
+	// Of the own client's response, once there is one.
+	trailer  *http.Header
 	origin   *origin
 	conn     *conn
 	response *response
@@ -75,28 +89,23 @@ var fetches = sync.Pool{New: func() any { return &fetch{head: make([]byte, 0, 2<
 // A body up to this size is read before an origin is asked, so that it can be sent again.
 const maxReplay = 64 << 10
 
-// Fetch answers with what an origin of the pool answers, or with a page of the edge when none can. A client that is gone
-// gets no answer.
-func (f Fetcher) Fetch(x *exchange.Exchange) *exchange.Answer {
-	group := f.Pool.groupNamed(x.Out.Group)
+// begin starts a fetch, nil where the group has no origin.
+func (f Fetcher) begin(ctx context.Context, out *exchange.Outbound, overrides *exchange.Overrides) *fetch {
+	group := f.Pool.groupNamed(out.Group)
 	if group == nil || len(group.origins) == 0 {
-		return pages.Respond(x, http.StatusBadGateway, pages.NoOrigin)
+		return nil
 	}
 	t := fetches.Get().(*fetch)
-	t.Fetcher, t.x, t.ctx, t.group = f, x, x.Context(), group
-	t.times = f.Pool.times.with(&x.Overrides)
-	returned := false
-	defer func() {
-		if !returned {
-			t.abandon()
-		}
-	}()
-	answer := t.fetch()
-	returned = true
-	if !t.kept {
-		t.free()
+	t.Fetcher, t.ctx, t.group, t.out, t.overrides = f, ctx, group, out, overrides
+	t.begun, t.times = time.Now(), f.Pool.times.with(overrides)
+	return t
+}
+
+// closeAfter ends the client's connection after the response: a part of the request's body may be left on it.
+func (t *fetch) closeAfter() {
+	if t.x != nil {
+		t.x.CloseAfter()
 	}
-	return answer
 }
 
 // abandon ends what a panic left going on: nothing may read the body of an exchange that is over. The fetch is garbage.
@@ -137,17 +146,27 @@ func (t *fetch) free() {
 	fetches.Put(t)
 }
 
-func (t *fetch) fetch() *exchange.Answer {
+// bodyError is a failure to read the request's body from the client.
+type bodyError struct{ error }
+
+// Unwrap gives the cause.
+func (e bodyError) Unwrap() error { return e.error }
+
+// errGone says that nobody waits for the response any more.
+var errGone = errors.New("nobody waits for the response")
+
+// run returns the response of an origin. It fails with bodyError or errGone, or with what failed at the last origin.
+func (t *fetch) run() (head, error) {
 	p := t.Pool
 	if err := t.prepareBody(); err != nil {
-		return pages.RespondToBody(t.x, err)
+		return nil, bodyError{err}
 	}
-	if err := t.instead.read(&t.x.Out); err != nil {
-		return t.failOrigin(fail(failDNS, err))
+	if err := t.instead.read(t.out); err != nil {
+		return nil, fail(failDNS, err)
 	}
 	key := ""
 	if len(t.group.origins) > 1 {
-		key = t.x.Target().Raw
+		key = t.out.TargetOf(t.in).Raw
 	}
 	t.list = t.group.candidates(slices.Grow(t.list, len(t.group.origins)), key, &t.instead)
 	defer t.dropHeld()
@@ -165,7 +184,7 @@ func (t *fetch) fetch() *exchange.Answer {
 			status := answer.status()
 			bad := status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
 			if bad {
-				p.failed(o, failStatus)
+				t.failed(o, failStatus)
 			} else {
 				p.state.succeed(o.health)
 			}
@@ -174,24 +193,25 @@ func (t *fetch) fetch() *exchange.Answer {
 				t.hold(answer)
 				continue
 			}
-			return answer.respond()
+			return answer, nil
 		}
 		var sent *sentError
 		wasSent := errors.As(err, &sent)
 		if wasSent && sent.client != nil {
-			return pages.RespondToBody(t.x, sent.client)
+			return nil, bodyError{sent.client}
 		}
 		if wasSent && sent.gone || !wasSent && t.ctx.Err() != nil {
-			return t.x.Drop()
+			return nil, errGone
 		}
 		class := classOf(err)
+		t.outcome.Error = string(class)
 		if class == failFull {
 			// A full origin is no failed one, and does not use up a try.
 			last = err
 			continue
 		}
 		if !wasSent || !sent.closing {
-			p.failed(o, class)
+			t.failed(o, class)
 		}
 		if class == failDNS || class == failForbidden {
 			// What cannot even be tried does not use up a try.
@@ -209,9 +229,9 @@ func (t *fetch) fetch() *exchange.Answer {
 		}
 	}
 	if answer := t.takeHeld(); answer != nil {
-		return answer.respond()
+		return answer, nil
 	}
-	return t.failOrigin(last)
+	return nil, last
 }
 
 // candidate reports whether there is an origin for a further try. After the last primary come the backups that are up.
@@ -224,8 +244,8 @@ func (t *fetch) candidate(i int, key string) bool {
 
 // prepareBody reads a small body. A failure is the client's.
 func (t *fetch) prepareBody() error {
-	b := &t.x.Body
-	if !b.Exists() {
+	b := t.body
+	if b == nil || !b.Exists() {
 		return nil
 	}
 	// Said before, but where a fetch has a pool of its own.
@@ -279,30 +299,28 @@ func (t *fetch) drop(complete bool) {
 	t.origin, t.conn, t.response = nil, nil, nil
 }
 
-func (t *fetch) respond() *exchange.Answer {
-	x, a := t.x, t.response
-	if x.In.Upgrade && a.status == http.StatusSwitchingProtocols && !a.isWebSocket() {
-		// Another protocol is not what was asked for.
-		t.drop(false)
-		return t.failOrigin(nil)
-	}
-	x.Origin = exchange.OriginOutcome{Asked: true, Status: a.status}
-	answer := x.RespondFrom(exchange.FromOrigin, a.status)
-	t.clientHeader(a, answer.Header)
-	t.answer, t.kept = answer, true
-	answer.Body = t
-	if a.status == http.StatusSwitchingProtocols {
-		t.upgrade(answer)
-	}
-	return answer
+func (t *fetch) take(h http.Header, trailer *http.Header) {
+	t.clientHeader(t.response, h)
+	t.trailer = trailer
+}
+
+func (t *fetch) from(outcome *exchange.OriginOutcome) {
+	outcome.Origin, outcome.Address = t.origin.health.origin, netip.AddrPortFrom(t.conn.addr, t.origin.dial.port)
 }
 
 // CopyTo sends the body of the answer on as it comes.
 func (t *fetch) CopyTo(sink exchange.Sink) error {
 	c := t.conn
-	err := c.deliver(sink, t.response, t.answer)
+	err := c.deliver(sink, t.response, t.trailer)
 	var gone clientError
-	if errors.As(err, &gone) && t.x.In.Major != 1 {
+	left := errors.As(err, &gone)
+	switch {
+	case left || err != nil && t.ctx.Err() != nil:
+		t.outcome.Error = errorAborted
+	case err != nil:
+		t.outcome.Error = string(classOf(err))
+	}
+	if left && (t.x == nil || t.in.Major != 1) {
 		// An HTTP/2 server may still be writing what a failed write was given.
 		c.buf, c.r, c.w = nil, 0, 0
 	}
@@ -320,9 +338,13 @@ func (t *fetch) CopyTo(sink exchange.Sink) error {
 
 // Close ends the use of the connection to the origin. Nothing may go on after the request.
 func (t *fetch) Close() {
+	t.outcome.Bytes, t.outcome.Total = t.conn.received, time.Since(t.begun)
 	t.drop(t.complete)
 	t.free()
 }
+
+// errorAborted is the class of a fetch that nobody waited for any more.
+const errorAborted = "aborted"
 
 // release ends the use of a connection; it is kept for others when everything on it is over.
 func (t *fetch) release(c *conn, a *response, o *origin, complete bool) {
@@ -333,7 +355,7 @@ func (t *fetch) release(c *conn, a *response, o *origin, complete bool) {
 	}
 	alive := c.unwatch()
 	p := t.Pool
-	if alive && complete && !a.close && !t.x.In.Upgrade && p.keepalive && c.r == c.w && c.uses+1 < p.maxUses {
+	if alive && complete && !a.close && !t.in.Upgrade && p.keepalive && c.r == c.w && c.uses+1 < p.maxUses {
 		if t.slowWrite() {
 			// The next request may not set one.
 			_ = c.SetWriteDeadline(time.Time{})
@@ -356,16 +378,7 @@ func (p *Pool) failed(o *origin, class failure) {
 	p.state.fail(o.health, class, p.maxFails, p.recovery)
 }
 
-func (t *fetch) failOrigin(err error) *exchange.Answer {
-	t.x.Origin = exchange.OriginOutcome{Asked: true}
-	switch classOf(err) {
-	case failDNS, failForbidden:
-		return pages.Respond(t.x, http.StatusBadGateway, pages.NoOrigin)
-	case failFull:
-		return pages.Respond(t.x, http.StatusServiceUnavailable, pages.OriginBusy)
-	case failTimeout:
-		return pages.Respond(t.x, http.StatusGatewayTimeout, pages.OriginTimeout)
-	default:
-		return pages.Respond(t.x, http.StatusBadGateway, pages.OriginUnreachable)
-	}
+func (t *fetch) failed(o *origin, class failure) {
+	t.outcome.Error = string(class)
+	t.Pool.failed(o, class)
 }

@@ -31,6 +31,8 @@ type edge struct {
 	// Changes an exchange before it is fetched, and its answer.
 	request func(*exchange.Exchange)
 	answer  func(*exchange.Answer)
+	// Responds in the place of the origins, where it is set.
+	instead func(*exchange.Exchange) *exchange.Answer
 	// Speaks to the origins instead of the own client, where it is set.
 	standard *Standard
 	// Codes of failed requests, in order.
@@ -79,10 +81,13 @@ func (e *edge) fetch(x *exchange.Exchange) *exchange.Answer {
 	if e.request != nil {
 		e.request(x)
 	}
+	if e.instead != nil {
+		return e.instead(x)
+	}
 	pool := e.pool.Load()
 	a := pool.Refuse(x)
 	if a == nil {
-		a = Fetcher{Transports: e.transports, CDNLoop: "svc-0123456789abcdef", Pool: pool, Standard: e.standard}.Fetch(x)
+		a = Fetcher{Transports: e.transports, CDNLoop: "svc-0123456789abcdef", Pool: pool, Standard: e.standard}.Respond(x)
 	}
 	if a.Code != "" {
 		e.mu.Lock()

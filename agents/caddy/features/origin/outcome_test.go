@@ -42,8 +42,8 @@ func TestOutcome(t *testing.T) {
 			var got []int
 			e.request = func(x *exchange.Exchange) { asked = x }
 			e.answer = func(*exchange.Answer) {
-				if asked.Origin.Asked {
-					got = append(got, asked.Origin.Status)
+				if exchange.Origin.Of(asked).Asked {
+					got = append(got, exchange.Origin.Of(asked).Status)
 				}
 			}
 			e.send("GET", "/", nil)

@@ -12,12 +12,11 @@ import (
 
 // appendHead appends the request line and header for an origin to b.
 func (t *fetch) appendHead(b []byte, o *origin) []byte {
-	x := t.x
-	in, out := &x.In, &x.Out
-	method := x.Method()
+	in, out := t.in, t.out
+	method := out.MethodOf(in)
 	b = append(b, method...)
 	b = append(b, ' ')
-	b = appendTarget(b, x.Target().Raw)
+	b = appendTarget(b, out.TargetOf(in).Raw)
 	b = append(b, " HTTP/1.1\r\nHost: "...)
 	b = t.appendHost(b, o)
 	b = append(b, '\r', '\n')
@@ -90,10 +89,10 @@ func (t *fetch) appendHost(b []byte, o *origin) []byte {
 	switch {
 	case o.hostHeader != "":
 		return append(b, o.hostHeader...)
-	case t.x.Out.Host != "":
-		return appendAuthority(b, t.x.Out.Host, t.x.In.Scheme)
+	case t.out.Host != "":
+		return appendAuthority(b, t.out.Host, t.in.Scheme)
 	}
-	return appendAuthority(b, t.x.In.HostRaw, t.x.In.Scheme)
+	return appendAuthority(b, t.in.HostRaw, t.in.Scheme)
 }
 
 // appendFraming says how long the body is.
@@ -101,7 +100,7 @@ func (t *fetch) appendFraming(b []byte, method string) []byte {
 	switch {
 	case t.length < 0:
 		b = append(b, "Transfer-Encoding: chunked\r\n"...)
-		for name := range t.x.In.Trailer {
+		for name := range t.in.Trailer {
 			if trailerPasses(name) {
 				b = appendField(b, "Trailer", name)
 			}

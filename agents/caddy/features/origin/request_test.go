@@ -203,7 +203,9 @@ func BenchmarkNamesInConnection(b *testing.B) {
 		r.Header["X"+name] = []string{"v"}
 	}
 	r.Header["Connection"] = []string{strings.Join(names, ",")}
-	t := &fetch{Fetcher: Fetcher{Pool: &Pool{}}, x: exchangetest.New(httptest.NewRecorder(), r)}
+	t := &fetch{Fetcher: Fetcher{Pool: &Pool{}}}
+	x := exchangetest.New(httptest.NewRecorder(), r)
+	t.in, t.out = &x.In, &x.Out
 	for range b.N {
 		t.appendHead(nil, &origin{})
 	}
@@ -223,7 +225,7 @@ func FuzzHead(f *testing.F) {
 		x := exchangetest.New(httptest.NewRecorder(), r)
 		x.In.Client, x.In.Peer, x.In.ID = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1"), "id"
 		for _, length := range []int64{-1, 0, 5} {
-			way := &fetch{Fetcher: Fetcher{CDNLoop: "loop", Pool: &Pool{}}, x: x, length: length}
+			way := &fetch{Fetcher: Fetcher{CDNLoop: "loop", Pool: &Pool{}}, in: &x.In, out: &x.Out, length: length}
 			head := string(way.appendHead(nil, &origin{}))
 			lines := strings.Split(head, "\r\n")
 			if n := len(lines); n < 3 || lines[n-1] != "" || lines[n-2] != "" {

@@ -81,11 +81,17 @@ func (c *conn) readResponse(method string, upgrade bool, interim interimTaker) (
 // interimTaker takes informational responses.
 type interimTaker interface{ takeInterim(a *response) }
 
-// takeInterim sends an informational response on to the client. An origin's 100 (Continue) answers the edge, and never comes
+// takeInterim sends an informational response on to the client, or to who listens in its place. An origin's 100 (Continue) answers the edge, and never comes
 // here.
 func (t *fetch) takeInterim(a *response) {
-	if t.x.TakesInterim() {
+	switch {
+	case t.x != nil && t.x.TakesInterim():
 		t.x.SendInterim(a.status, a.copyHeader)
+	case t.interim != nil:
+		h := http.Header{}
+		a.copyHeader(h)
+		delete(h, "Content-Type")
+		t.interim(a.status, h)
 	}
 }
 

@@ -48,7 +48,7 @@ func (a *response) copyHeader(h http.Header) {
 // answer does not vary with that.
 func (t *fetch) clientHeader(a *response, h http.Header) {
 	a.copyHeader(h)
-	if values := h["Vary"]; t.x.Out.Identity && exchange.HasToken(values, "Accept-Encoding") {
+	if values := h["Vary"]; t.out.Identity && exchange.HasToken(values, "Accept-Encoding") {
 		dropToken(h, "Vary", "Accept-Encoding")
 	}
 }

@@ -290,7 +290,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		recorder, h := new(gathered), http.Header{}
 		a.copyHeader(h)
-		deliverErr := c.deliver(recorder, a, new(exchange.Answer))
+		deliverErr := c.deliver(recorder, a, new(http.Header))
 		for name, values := range h {
 			for _, v := range values {
 				if strings.ContainsAny(name+v, "\r\n\x00") {

@@ -26,6 +26,6 @@ func Limits(c *core.Core) exchange.Stage {
 func Stage(c *core.Core) exchange.Stage {
 	connections := TransportsOf(c)
 	return func(x *exchange.Exchange) *exchange.Answer {
-		return Fetcher{Transports: connections, CDNLoop: c.LoopID(), Pool: PoolOf(x.Plan)}.Fetch(x)
+		return Fetcher{Transports: connections, CDNLoop: c.LoopID(), Pool: PoolOf(x.Plan)}.Respond(x)
 	}
 }

@@ -73,13 +73,14 @@ type dialling struct {
 	limit  time.Duration
 	// Set by the dial.
 	reached *conn
+	outcome exchange.OriginOutcome
 }
 
 type diallingKey struct{}
 
 func (s *Standard) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	to := ctx.Value(diallingKey{}).(*dialling)
-	c, err := s.transports.dialFor(ctx, to.origin, to.limit, "h2")
+	c, err := s.transports.dialFor(ctx, to.origin, to.limit, "h2", &to.outcome)
 	if err != nil {
 		return nil, err
 	}
@@ -92,8 +93,9 @@ func (s *Standard) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 }
 
 // take returns a connection with room for one more request, which is reserved.
-func (s *Standard) take(ctx context.Context, o *origin, limit time.Duration) (*sharedConn, error) {
+func (s *Standard) take(ctx context.Context, o *origin, limit time.Duration, outcome *exchange.OriginOutcome) (*sharedConn, error) {
 	if c := s.reuse(o); c != nil {
+		outcome.Reused = true
 		return c, nil
 	}
 	scheme := "http"
@@ -112,6 +114,7 @@ func (s *Standard) take(ctx context.Context, o *origin, limit time.Duration) (*s
 		return nil, err
 	}
 	c := &sharedConn{ClientConn: made, addr: to.reached.addr, policy: to.reached.policy}
+	outcome.Connect, outcome.TLS = to.outcome.Connect, to.outcome.TLS
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if list := s.open[o.dial]; len(list) < maxShared {
@@ -169,8 +172,10 @@ func (s *Standard) done(c *sharedConn) {
 // standardHead is an answer that came over net/http's client.
 type standardHead struct {
 	fetch    *fetch
+	origin   string
+	port     uint16
 	conn     *sharedConn
-	answer   *exchange.Answer
+	trailers *http.Header
 	response *http.Response
 	upload   *sharedBody
 	cancel   context.CancelCauseFunc
@@ -182,10 +187,13 @@ var errSilence = fail(failTimeout, errors.New("the origin sent nothing for too l
 
 // ask sends the request to an origin. Errors are those of attempt.
 func (s *Standard) ask(t *fetch, o *origin) (head, error) {
-	c, err := s.take(t.ctx, o, t.times.connect)
+	t.tried(o, false)
+	c, err := s.take(t.ctx, o, t.times.connect, t.outcome)
 	if err != nil {
 		return nil, err
 	}
+	begun := time.Now()
+	t.outcome.Address = netip.AddrPortFrom(c.addr, o.dial.port)
 	ctx, cancel := context.WithCancelCause(t.ctx)
 	request, upload, err := t.standardRequest(ctx, o)
 	if err != nil {
@@ -215,13 +223,14 @@ func (s *Standard) ask(t *fetch, o *origin) (head, error) {
 		}
 		if upload != nil {
 			sent.client = upload.seal()
-			t.x.CloseAfter()
+			t.closeAfter()
 		}
 		cancel(nil)
 		s.done(c)
 		return nil, sent
 	}
-	return &standardHead{fetch: t, conn: c, response: response, upload: upload, cancel: cancel, silence: silence}, nil
+	t.outcome.FirstByte = time.Since(begun)
+	return &standardHead{fetch: t, origin: o.health.origin, port: o.dial.port, conn: c, response: response, upload: upload, cancel: cancel, silence: silence}, nil
 }
 
 // standardRequest is the request as the own client would send it, for net/http.
@@ -236,7 +245,7 @@ func (t *fetch) standardRequest(ctx context.Context, o *origin) (*http.Request, 
 	if o.dial.tls != plain {
 		request.URL.Scheme = "https"
 	}
-	if raw, _, _ := strings.Cut(t.x.Target().Raw, "?"); !strings.HasPrefix(raw, "//") {
+	if raw, _, _ := strings.Cut(t.out.TargetOf(t.in).Raw, "?"); !strings.HasPrefix(raw, "//") {
 		// As it was asked, in whatever spelling.
 		request.URL.Opaque = string(appendTarget(nil, raw))
 	}
@@ -246,9 +255,9 @@ func (t *fetch) standardRequest(ctx context.Context, o *origin) (*http.Request, 
 	request.Body, request.ContentLength, request.TransferEncoding = nil, t.length, nil
 	switch {
 	case t.stream:
-		t.x.Body.Stream()
-		upload := &sharedBody{body: &t.x.Body, trailer: http.Header{}}
-		for name := range t.x.In.Trailer {
+		t.body.Stream()
+		upload := &sharedBody{body: t.body, trailer: http.Header{}}
+		for name := range t.in.Trailer {
 			if trailerPasses(name) {
 				upload.trailer[name] = nil
 			}
@@ -265,10 +274,12 @@ func (h *standardHead) status() int { return h.response.StatusCode }
 
 func (h *standardHead) discard() { h.end() }
 
-func (h *standardHead) respond() *exchange.Answer {
-	x := h.fetch.x
-	x.Origin = exchange.OriginOutcome{Asked: true, Status: h.response.StatusCode}
-	h.answer = x.RespondFrom(exchange.FromOrigin, h.response.StatusCode)
+func (h *standardHead) from(outcome *exchange.OriginOutcome) {
+	outcome.Origin, outcome.Address = h.origin, netip.AddrPortFrom(h.conn.addr, h.port)
+}
+
+func (h *standardHead) take(header http.Header, trailer *http.Header) {
+	h.trailers = trailer
 	a := responses.Get().(*response)
 	defer a.release()
 	a.chunked = len(h.response.Trailer) > 0
@@ -284,10 +295,7 @@ func (h *standardHead) respond() *exchange.Answer {
 	for name := range h.response.Trailer {
 		a.trailer = append(a.trailer, name)
 	}
-	h.fetch.clientHeader(a, h.answer.Header)
-	h.fetch.kept = true
-	h.answer.Body = h
-	return h.answer
+	h.fetch.clientHeader(a, header)
 }
 
 // CopyTo sends the body on as it comes. What net/http holds cannot be seen, so every piece but the last is sent at once.
@@ -303,6 +311,7 @@ func (h *standardHead) CopyTo(sink exchange.Sink) error {
 	for {
 		h.silence.Reset(h.fetch.times.read)
 		n, err := h.response.Body.Read(buffer[:])
+		h.fetch.outcome.Bytes += int64(n)
 		if n > 0 {
 			if err := sink.Write(buffer[:n]); err != nil {
 				buffer = nil
@@ -328,16 +337,17 @@ func (h *standardHead) CopyTo(sink exchange.Sink) error {
 func (h *standardHead) trailer() {
 	for name, values := range h.response.Trailer {
 		if trailerAllowed(name) && len(values) > 0 {
-			if h.answer.Trailer == nil {
-				h.answer.Trailer = http.Header{}
+			if *h.trailers == nil {
+				*h.trailers = http.Header{}
 			}
-			h.answer.Trailer[name] = values
+			(*h.trailers)[name] = values
 		}
 	}
 }
 
 // Close gives up what is left of the answer. Nothing may go on after the request.
 func (h *standardHead) Close() {
+	h.fetch.outcome.Total = time.Since(h.fetch.begun)
 	h.end()
 	h.fetch.free()
 }

@@ -31,8 +31,8 @@ type upload struct {
 }
 
 func (t *fetch) startUpload(c *conn) *upload {
-	t.x.Body.Stream()
-	u := &upload{body: &t.x.Body, length: t.length, pause: t.times.send, done: make(chan struct{})}
+	t.body.Stream()
+	u := &upload{body: t.body, length: t.length, pause: t.times.send, done: make(chan struct{})}
 	c.upload, t.uploaded = u, true
 	exchange.Go("uploading a request body", func() { u.run(c) }, func() { u.failed(c) })
 	return u

@@ -41,7 +41,7 @@ func (t *fetch) Join(client net.Conn, early []byte) {
 	defer stop()
 	c.stop()
 	// Of a rule; those of the site are for answers.
-	silence, stall := t.x.Overrides.ReadTimeout, t.x.Overrides.SendTimeout
+	silence, stall := t.overrides.ReadTimeout, t.overrides.SendTimeout
 	both := tunnel{client: client, origin: c.Conn, begun: time.Now()}
 	done := make(chan struct{})
 	exchange.Go("sending to a WebSocket", func() {

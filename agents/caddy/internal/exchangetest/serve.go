@@ -4,13 +4,17 @@ package exchangetest
 import (
 	"net/http"
 	"net/netip"
+	"sync"
 
 	"edge.svc/caddy/exchange"
 )
 
 // New begins an exchange and reads the addresses that the first stages find.
 func New(w http.ResponseWriter, r *http.Request) *exchange.Exchange {
-	x := &exchange.Exchange{}
+	return begin(&exchange.Exchange{}, w, r)
+}
+
+func begin(x *exchange.Exchange, w http.ResponseWriter, r *http.Request) *exchange.Exchange {
 	x.Begin(w, r)
 	if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		x.In.Peer = peer.Addr().WithZone("").Unmap()
@@ -19,11 +23,19 @@ func New(w http.ResponseWriter, r *http.Request) *exchange.Exchange {
 	return x
 }
 
+var exchanges = sync.Pool{New: func() any { return new(exchange.Exchange) }}
+
 // Serve answers a request with what a stage answers. An answer that cannot be sent whole ends the connection.
 func Serve(w http.ResponseWriter, r *http.Request, stage exchange.Stage) {
-	x := New(w, r)
-	defer x.Reset()
-	if !x.Send(stage(x)) {
+	x := begin(exchanges.Get().(*exchange.Exchange), w, r)
+	whole := false
+	defer func() {
+		x.Reset()
+		if whole {
+			exchanges.Put(x)
+		}
+	}()
+	if whole = x.Send(stage(x)); !whole {
 		panic(http.ErrAbortHandler)
 	}
 }
