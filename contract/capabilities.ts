@@ -33,6 +33,7 @@ export const CAPABILITIES = {
   'waf-exclusions-v1': 'WAF rule exclusions by path and parameter',
   'path-normalization-v1': 'normalizes the paths of requests, as each site sets it',
   'request-buffering-v1': 'sends request bodies of a site to its origins as they arrive, if the site wants that',
+  'raw-path-v1': 'the raw path of a request in rules',
   'vitals-v1': 'reports every 5 s the health of sites that just changed, while the console requests it',
 } as const;
 

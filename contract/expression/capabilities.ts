@@ -2,6 +2,7 @@
 export const EXPRESSION_CAPABILITIES = [
   'rules-v2',
   'rules-v3',
+  'raw-path-v1',
   'client-ip-v1',
   'ja4-v1',
   'geoip-country-v1',

@@ -46,6 +46,12 @@ const TABLE = {
     'Lower-case text after the last dot of the last path segment; "" without a dot.',
     'http.request.uri.path.extension in {"css" "js"}',
   ),
+  'raw.http.request.uri.path': field(
+    'string',
+    ['raw-path-v1'],
+    'Path as the origin gets it, not decoded, so that %2F differs from a slash; after a rewrite, the rewritten path.',
+    'starts_with(raw.http.request.uri.path, "/files/")',
+  ),
   'http.request.uri.query': field(
     'string',
     [],

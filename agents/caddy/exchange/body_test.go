@@ -293,11 +293,12 @@ func TestFactsEndWithTheirExchange(t *testing.T) {
 	}
 }
 
-// A rewrite's result is a decoded path: nothing in it ends the path or the request line.
+// A rewrite's result is an encoded path in canonical form: nothing in it ends the path or the request line.
 func TestRewrittenTargets(t *testing.T) {
 	for _, c := range []struct{ path, query, want string }{
 		{"/a b", "", "/a%20b"}, {"/a HTTP/1.1\r\nX: y", "", "/a%20HTTP/1.1%0D%0AX:%20y"}, {"/a?b#c", "x=1", "/a%3Fb%23c?x=1"},
-		{"/%2F", "", "/%252F"}, {"a", "", "/a"}, {"//x", "", "//x"}, {"/ü\xff", "", "/%C3%BC%FF"}, {"/a", "x=%zz y&b#", "/a?x=%zz%20y&b%23"},
+		{"/a%2Fb%25", "", "/a%2Fb%25"}, {"a", "", "/a"}, {"//x", "", "/x"},
+		{"/a/../b//c", "", "/b/c"}, {"/x/%2e%2e/%61%20b", "", "/a%20b"}, {"/a%5Cb", "", "/a%5Cb"}, {"/ü\xff", "", "/%C3%BC%FF"}, {"/a", "x=%zz y&b#", "/a?x=%zz%20y&b%23"},
 	} {
 		if got := RewrittenTarget(c.path, c.query); got.Raw != c.want {
 			t.Errorf("%q?%q: %q, not %q", c.path, c.query, got.Raw, c.want)

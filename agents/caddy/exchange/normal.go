@@ -12,10 +12,10 @@ func NormalPath(raw string) (normal string, ok bool) {
 	if strings.IndexByte(raw, '%') < 0 && strings.IndexByte(raw, '\\') < 0 && !strings.Contains(raw, "/.") {
 		return raw, true
 	}
-	decoded, ok := decodeUnreserved(raw)
-	if !ok || raw[0] != '/' {
+	if hasBackslash(raw) || raw[0] != '/' {
 		return "", false
 	}
+	decoded := decodeUnreserved(raw)
 	dots := false
 	for segment := range strings.SplitSeq(decoded, "/") {
 		if segment == "." || segment == ".." {
@@ -30,31 +30,29 @@ func NormalPath(raw string) (normal string, ok bool) {
 	return withoutDots(decoded), true
 }
 
-// decodeUnreserved decodes what means the same encoded or not. It refuses backslashes.
-func decodeUnreserved(raw string) (decoded string, ok bool) {
+// decodeUnreserved decodes what means the same encoded or not.
+func decodeUnreserved(raw string) string {
 	var b []byte
 	kept := 0
-	for i := 0; i < len(raw); i++ {
-		if raw[i] == '\\' {
-			return "", false
-		}
-		if raw[i] != '%' || i+2 >= len(raw) {
+	for i := 0; i+2 < len(raw); i++ {
+		if raw[i] != '%' {
 			continue
 		}
-		c := hexByte(raw[i+1])<<4 | hexByte(raw[i+2])
-		if c == '\\' {
-			return "", false
-		}
-		if unreserved(c) {
+		if c := hexByte(raw[i+1])<<4 | hexByte(raw[i+2]); unreserved(c) {
 			b = append(append(b, raw[kept:i]...), c)
 			kept = i + len("%2e")
 		}
 		i += len("2e")
 	}
 	if kept == 0 {
-		return raw, true
+		return raw
 	}
-	return string(append(b, raw[kept:]...)), true
+	return string(append(b, raw[kept:]...))
+}
+
+// hasBackslash reports whether a path has a backslash, encoded or not.
+func hasBackslash(raw string) bool {
+	return strings.IndexByte(raw, '\\') >= 0 || strings.Contains(raw, "%5c") || strings.Contains(raw, "%5C")
 }
 
 // resolvesDots reports whether some origins find a dot segment in a segment that is none: after they cut parameters off, or

@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 )
 
@@ -55,17 +56,19 @@ func (t *Target) Exact() bool {
 	return raw == t.Canonical
 }
 
-// RewrittenTarget is the target of a rewrite: path is a decoded path, which is encoded here, so that nothing in it can
-// end the path or the request line; query is sent as it is but for bytes that no query may have.
+// RewrittenTarget is the target of a rewrite: path is an encoded path, brought into canonical form here. Bytes that no path
+// and no query may have are encoded, so that nothing can end the path or the request line.
 func RewrittenTarget(path, query string) *Target {
-	if !strings.HasPrefix(path, "/") {
-		path = "/" + path
-	}
-	raw := AppendEncoded(make([]byte, 0, len(path)+len(query)+1), path, pathByte)
+	path = CanonicalPath(decodeUnreserved(path))
+	raw := AppendEncoded(make([]byte, 0, len(path)+len(query)+1), path, encodedPathByte)
 	if query != "" {
 		raw = AppendEncoded(append(raw, '?'), query, queryByte)
 	}
-	return &Target{Raw: string(raw), Path: path, Canonical: CanonicalPath(path), Query: query}
+	decoded, err := url.PathUnescape(path)
+	if err != nil {
+		decoded = path
+	}
+	return &Target{Raw: string(raw), Path: decoded, Canonical: CanonicalPath(decoded), Query: query}
 }
 
 // pathByte and queryByte say which bytes stand for themselves (RFC 3986, section 3.3 and 3.4). A query keeps its "%".
@@ -76,6 +79,9 @@ func pathByte(c byte) bool {
 	}
 	return strings.IndexByte("-._~!$&'()*+,;=:@/", c) >= 0
 }
+
+// encodedPathByte is pathByte in a path that is encoded already.
+func encodedPathByte(c byte) bool { return c == '%' || pathByte(c) }
 
 func queryByte(c byte) bool { return pathByte(c) || c == '?' || c == '%' }
 

@@ -81,6 +81,8 @@ func (c *Condition) Holds(v Values) (bool, Failure) { return c.holds(v) }
 type Value struct {
 	Reads
 	text text
+	// marked is nil where nothing of a path is in the value.
+	marked marked
 }
 
 // Bytes computes the value.
@@ -112,5 +114,10 @@ func CompileValue(tree *Tree) (*Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Value{c.reads, made}, nil
+	value := &Value{c.reads, made, nil}
+	if value.Field(Path) || value.Field(PathExtension) || value.Field(RawPath) {
+		again := compiler{tree: tree, value: true}
+		value.marked, err = again.markedValue(&tree.nodes[0])
+	}
+	return value, err
 }

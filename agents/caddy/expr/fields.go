@@ -10,6 +10,7 @@ const (
 	Method
 	Path
 	PathExtension
+	RawPath
 	Query
 	URI
 	FullURI
@@ -70,6 +71,7 @@ var fields = [...]fieldSpec{
 	Method:         {name: "http.request.method", kind: textKind},
 	Path:           {name: "http.request.uri.path", kind: textKind},
 	PathExtension:  {name: "http.request.uri.path.extension", kind: textKind},
+	RawPath:        {name: "raw.http.request.uri.path", kind: textKind},
 	Query:          {name: "http.request.uri.query", kind: textKind},
 	URI:            {name: "http.request.uri", kind: textKind},
 	FullURI:        {name: "http.request.full_uri", kind: textKind},

@@ -142,7 +142,7 @@ func urlEncode(s string) string {
 	encoded := make([]byte, 0, len(s))
 	for i := range len(s) {
 		c := s[i]
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-._~", c) >= 0 {
+		if isPlainByte(c) {
 			encoded = append(encoded, c)
 		} else {
 			encoded = append(encoded, '%', digits[c>>4], digits[c&15])

@@ -123,7 +123,12 @@ func (p *pattern) replace(subject string, with replacement) (string, Failure) {
 	if at == nil {
 		return subject, 0
 	}
-	return with.filled(subject[:at[0]], func(group int) string {
+	return with.inPlaceOf(subject, at)
+}
+
+// inPlaceOf is a subject with the replacement of a match, whose groups are at.
+func (r replacement) inPlaceOf(subject string, at []int) (string, Failure) {
+	return r.filled(subject[:at[0]], func(group int) string {
 		if at[2*group] < 0 || at[2*group+1] < 0 {
 			return ""
 		}

@@ -104,7 +104,12 @@ func (w *wildcard) replace(subject string, with replacement) (string, Failure) {
 	if !w.match(subject, &found) {
 		return subject, 0
 	}
-	return with.filled("", func(star int) string { return subject[found[star-1][0]:found[star-1][1]] }, "")
+	return with.ofStars(subject, &found)
+}
+
+// ofStars is the replacement of a subject that matches.
+func (r replacement) ofStars(subject string, found *stars) (string, Failure) {
+	return r.filled("", func(star int) string { return subject[found[star-1][0]:found[star-1][1]] }, "")
 }
 
 // replacement is what a match is replaced with: literal texts, and numbers of groups or stars.

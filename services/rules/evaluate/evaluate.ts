@@ -1,6 +1,7 @@
 // Evaluates trees as nodes do: strings are bytes, what is missing has a value, and what cannot be computed fails the
 // evaluation instead of deciding it. It is behind "try it", and the other side of the comparison with the edge.
-import type { FieldName } from '../../../contract/expression/fields.ts';
+import { FIELDS, type FieldName } from '../../../contract/expression/fields.ts';
+import { FUNCTIONS } from '../../../contract/expression/functions.ts';
 import { MAX_RESULT_BYTES } from '../../../contract/expression/limits.ts';
 import { parseRegex } from '../../../contract/expression/regex.ts';
 import { isUsable, type ValueUse } from '../../../contract/expression/results.ts';
@@ -21,7 +22,8 @@ import { EvaluationFailure, type FailureReason } from './failure.ts';
 import { COMPUTE, type PlainFunction } from './functions.ts';
 import { regexMatches, type Spend } from './regex-match.ts';
 import { compileRegex } from './regex-program.ts';
-import { regexReplace, wildcardReplace } from './replace.ts';
+import { regexReplace, regexReplaceMarked, wildcardReplace, wildcardReplaceMarked } from './replace.ts';
+import { DECODED, encodedTarget, type Marked, marked, PATH_MARKS, PLAIN } from './target.ts';
 import { wildcardFind } from './wildcard-match.ts';
 
 /** Value of a field: bytes, number, boolean, or an address, null when there is none. */
@@ -52,9 +54,15 @@ export function evaluateValue(tree: ValueExpression, around: Surroundings): Eval
   return evaluated(() => (tree.op === 'text' ? bytesOf(tree.value) : (operand(tree, around) as Bytes)));
 }
 
-/** The bytes of a value expression for its use. Those that cannot be used there fail it. */
+/**
+ * The bytes of a value expression for its use: of a redirect its target, of a rewrite the encoded path. Those that cannot be
+ * used there fail it.
+ */
 export function evaluateFor(use: ValueUse, tree: ValueExpression, around: Surroundings): Evaluated<Bytes> {
-  const result = evaluateValue(tree, around);
+  const result =
+    use === 'redirect' || use === 'rewrite'
+      ? evaluated(() => encodedTarget(use, markedValue(tree, around)))
+      : evaluateValue(tree, around);
   return !result.ok || isUsable(use, result.value) ? result : { ok: false, failure: 'unusable_result' };
 }
 
@@ -151,6 +159,58 @@ function computed({ function: name, args }: CallNode, around: Surroundings): Fie
     return wildcardReplace(value(0) as Bytes, literal(1), literal(2), literal(3) === 's');
   }
   return COMPUTE[name satisfies PlainFunction](args.map((_, index) => value(index) as Bytes | number));
+}
+
+/** Text with its marks; like {@link argument} but for functions that keep bytes of a path. */
+function markedValue(node: Argument, around: Surroundings): Marked {
+  const mark = node.op === 'field' ? PATH_MARKS[node.field] : undefined;
+  if (mark !== undefined) return marked(argument(node, around) as Bytes, mark);
+  if (node.op !== 'call') return marked(toBytes(argument(node, around)), PLAIN);
+  const made = markedCall(node, around);
+  if (!made) return marked(toBytes(operand(node, around)), PLAIN);
+  if (made.text.length > MAX_RESULT_BYTES) throw new EvaluationFailure('result_too_long');
+  around.trace?.(node, made.text);
+  return made;
+}
+
+/** Null for a function that leaves nothing of its subject. */
+function markedCall({ function: name, args }: CallNode, around: Surroundings): Marked | null {
+  const [first] = args;
+  const literal = (index: number) => (args[index] as { value?: string } | undefined)?.value ?? '';
+  switch (name) {
+    case 'concat': {
+      const parts = args.map((arg) => markedValue(arg, around));
+      return { text: parts.map(({ text }) => text).join(''), marks: parts.map(({ marks }) => marks).join('') };
+    }
+    case 'lower':
+    case 'upper':
+    case 'to_string': {
+      if (name === 'to_string' && !isText(first!)) return null;
+      const { text, marks } = markedValue(first!, around);
+      return { text: name === 'to_string' ? text : (COMPUTE[name]([text]) as Bytes), marks };
+    }
+    case 'substring': {
+      const rest = args.slice(1).map((arg) => argument(arg, around) as number);
+      const cut = (value: Bytes) => COMPUTE.substring([value, ...rest]) as Bytes;
+      const { text, marks } = markedValue(first!, around);
+      return { text: cut(text), marks: cut(marks) };
+    }
+    case 'url_decode': {
+      const { text, marks } = markedValue(first!, around);
+      return marked(COMPUTE.url_decode([text]) as Bytes, /[^.]/.test(marks) ? DECODED : PLAIN);
+    }
+    case 'regex_replace':
+      return regexReplaceMarked(markedValue(first!, around), literal(1), literal(2), around.spend);
+    case 'wildcard_replace':
+      return wildcardReplaceMarked(markedValue(first!, around), literal(1), literal(2), literal(3) === 's');
+    default:
+      return null;
+  }
+}
+
+function isText(node: Argument): boolean {
+  if (node.op === 'field') return FIELDS.get(node.field)!.type === 'string';
+  return node.op === 'text' || (node.op === 'call' && FUNCTIONS.get(node.function)!.returns === 'string');
 }
 
 function argument(node: Argument, around: Surroundings): FieldValue {

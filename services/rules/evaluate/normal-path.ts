@@ -15,15 +15,19 @@ export function normalTarget(uri: Bytes): Bytes | null {
   const mark = uri.indexOf('?');
   const [path, query] = mark < 0 ? [uri, ''] : [uri.slice(0, mark), uri.slice(mark)];
   if (/\\|%5c/i.test(path)) return null;
-  const decoded = path.replace(/%[0-9a-f]{2}/gi, (found) => {
-    const byte = urlDecodePath(found);
-    return UNRESERVED.test(byte) ? byte : found;
-  });
-  const segments = decoded.slice(1).split('/');
+  const segments = decodeUnreserved(path).slice(1).split('/');
   const isAmbiguous = (segment: Bytes) =>
     segment !== '.' && segment !== '..' && segment.split(/%2f/i).some((piece) => DOTS.test(piece));
   if (segments.some(isAmbiguous)) return null;
   return withoutDots(segments) + query;
+}
+
+/** An encoded path with the bytes decoded that mean the same either way. */
+export function decodeUnreserved(path: Bytes): Bytes {
+  return path.replace(/%[0-9a-f]{2}/gi, (found) => {
+    const byte = urlDecodePath(found);
+    return UNRESERVED.test(byte) ? byte : found;
+  });
 }
 
 function withoutDots(segments: readonly Bytes[]): Bytes {

@@ -29,7 +29,7 @@ export interface TriedRequest {
   readonly subdivision: Bytes;
   readonly asNumber: number;
   readonly asName: Bytes;
-  /** What rules made of the target; null while it is as it was sent. */
+  /** What rules made of the target, with an encoded path; null while it is as it was sent. */
   readonly rewritten: { readonly path: Bytes; readonly query: Bytes } | null;
   readonly response: TriedResponse | null;
 }
@@ -52,6 +52,8 @@ export function fieldOf(request: TriedRequest, field: FieldName, name: string | 
       return pathOf(request);
     case 'http.request.uri.path.extension':
       return extensionOf(pathOf(request));
+    case 'raw.http.request.uri.path':
+      return rawPathOf(request);
     case 'http.request.uri.query':
       return queryOf(request);
     case 'http.request.uri':
@@ -119,8 +121,12 @@ export function canonicalPath(decoded: Bytes): Bytes {
   return kept.length > 0 && /\/\.{0,2}$/.test(decoded) ? `${clean}/` : clean;
 }
 
+function rawPathOf({ uri, rewritten }: Pick<TriedRequest, 'uri' | 'rewritten'>): Bytes {
+  return rewritten ? rewritten.path : uri.split('?', 1)[0]!;
+}
+
 function pathOf({ uri, rewritten }: TriedRequest): Bytes {
-  return canonicalPath(rewritten ? rewritten.path : urlDecodePath(uri.split('?', 1)[0]!));
+  return canonicalPath(urlDecodePath(rawPathOf({ uri, rewritten })));
 }
 
 function queryOf({ uri, rewritten }: TriedRequest): Bytes {

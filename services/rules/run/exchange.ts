@@ -5,8 +5,9 @@ import type { ChallengeType, Level } from '../../../contract/scalars/challenge.t
 import type { Outcome, RuleOfRun } from '../../../contract/scalars/rule-trace.ts';
 import type { Bytes } from '../evaluate/bytes.ts';
 import type { FieldValue } from '../evaluate/evaluate.ts';
-import { encodePath, encodeQuery } from '../evaluate/percent.ts';
-import { fieldOf, type HeaderLine, type TriedRequest } from '../evaluate/request-values.ts';
+import { decodeUnreserved } from '../evaluate/normal-path.ts';
+import { encodeQuery } from '../evaluate/percent.ts';
+import { canonicalPath, fieldOf, type HeaderLine, type TriedRequest } from '../evaluate/request-values.ts';
 import { Headers } from './headers.ts';
 import { type RunRequest, type RunResponse, unsaidFields } from './request.ts';
 import type { OriginChoice } from './rule.ts';
@@ -78,10 +79,12 @@ export class Exchange {
   get target(): Bytes {
     if (!this.#rewritten) return this.request.uri;
     const { path, query } = this.#rewritten;
-    return encodePath(path) + (query === '' ? '' : `?${encodeQuery(query)}`);
+    return path + (query === '' ? '' : `?${encodeQuery(query)}`);
   }
 
-  rewrite(path: Bytes, query: Bytes): void {
+  /** To an encoded path. */
+  rewrite(encoded: Bytes, query: Bytes): void {
+    const path = canonicalPath(decodeUnreserved(encoded));
     this.#rewritten = { path, query };
   }
 

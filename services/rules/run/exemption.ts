@@ -6,7 +6,11 @@ import { isPlain } from '../evaluate/normal-path.ts';
 import { canonicalPath } from '../evaluate/request-values.ts';
 import type { Exchange } from './exchange.ts';
 
-const OF_CURRENT: readonly FieldName[] = ['http.request.uri.path', 'http.request.uri.path.extension'];
+const OF_CURRENT: readonly FieldName[] = [
+  'http.request.uri.path',
+  'http.request.uri.path.extension',
+  'raw.http.request.uri.path',
+];
 const OF_ASKED: readonly FieldName[] = ['http.request.uri', 'http.request.full_uri'];
 
 /**

@@ -113,7 +113,12 @@ func (c *compiler) value(m *configv1.RuleValue, use expr.Use) (value, error) {
 		if !usable && (use != expr.ForHeader || len(v.Text) > maxStaticHeader || strings.ContainsFunc(v.Text, isControl)) {
 			return value{}, errValue
 		}
-		return value{use: use, text: v.Text, unusable: !usable}, nil
+		text := v.Text
+		if use == expr.ForRewrite {
+			// What is written is a decoded path.
+			text, _ = expr.EncodedTarget(use, text)
+		}
+		return value{use: use, text: text, unusable: !usable}, nil
 	case *configv1.RuleValue_Expression:
 		tree, err := expr.Decode(v.Expression)
 		if err != nil {
@@ -138,6 +143,10 @@ func (v *value) of(q *request) (result, why string) {
 		return "", expr.UnusableResult.String()
 	case v.computed == nil:
 		return v.text, ""
+	}
+	if v.use == expr.ForRedirect || v.use == expr.ForRewrite {
+		target, failure := v.computed.TargetFor(v.use, q)
+		return target, q.why(failure)
 	}
 	result, failure := v.computed.BytesFor(v.use, q)
 	return result, q.why(failure)

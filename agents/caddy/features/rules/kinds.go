@@ -20,7 +20,7 @@ var (
 func init() {
 	features := []string{"rules-v1", "rules-v2", "rules-v3"}
 	// Rules read the fingerprint, and count by it.
-	core.RegisterCapability("ja4-v1")
+	core.RegisterCapability("ja4-v1", "raw-path-v1")
 	core.ConfigureKind("site-rules", core.KindOptions{Features: features, MaxBody: maxSiteBody, Guards: true})
 	core.SettingKind("platform-rules", platformRules, compilePlatformRules)
 	core.ConfigureKind("platform-rules", core.KindOptions{Features: features, MaxBody: maxPlatformBody, Guards: true})

@@ -12,7 +12,7 @@ type spelling struct {
 func spellingOf(when *expr.Condition) spelling {
 	return spelling{
 		asked:   when.Field(expr.URI) || when.Field(expr.FullURI),
-		current: when.Field(expr.Path) || when.Field(expr.PathExtension),
+		current: when.Field(expr.Path) || when.Field(expr.PathExtension) || when.Field(expr.RawPath),
 	}
 }
 

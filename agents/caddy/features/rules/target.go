@@ -176,8 +176,8 @@ func (c *compiler) redirect(m *configv1.RedirectAction) (action, error) {
 	}, oneOf("status", m.GetStatus(), 301, 302, 303, 307, 308)
 }
 
-// rewrite changes the target that rules after this one see, and the origin gets. It is a decoded path, brought into the
-// form in which all paths are compared, so that what rules see is what the origin reads.
+// rewrite changes the target that rules after this one see, and the origin gets: an encoded path, brought into the form in
+// which all paths are compared, so that what rules see is what the origin reads.
 func (c *compiler) rewrite(m *configv1.RewriteAction) (action, error) {
 	target, err := c.value(m.GetTarget(), expr.ForRewrite)
 	if err != nil {
@@ -200,7 +200,7 @@ func (c *compiler) rewrite(m *configv1.RewriteAction) (action, error) {
 		if why != "" {
 			return q.fail(r, why)
 		}
-		next := exchange.RewrittenTarget(exchange.CanonicalPath(to), asked)
+		next := exchange.RewrittenTarget(to, asked)
 		switch {
 		case len(next.Raw) > maxTargetBytes:
 			return q.fail(r, expr.ResultTooLong.String())

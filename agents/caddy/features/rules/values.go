@@ -23,6 +23,9 @@ func (q *request) Text(field expr.Field, name string) string {
 		return q.x.Target().Canonical
 	case expr.PathExtension:
 		return extensionOf(q.x.Target().Canonical)
+	case expr.RawPath:
+		raw, _, _ := strings.Cut(q.x.Target().Raw, "?")
+		return raw
 	case expr.Query:
 		return q.x.Target().Query
 	case expr.URI:
