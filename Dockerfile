@@ -58,7 +58,9 @@ FROM node:24-bookworm-slim AS console
 WORKDIR /app
 ENV NODE_ENV=production \
     NODE_COMPILE_CACHE=/tmp/node-compile-cache \
-    SVC_DOWNLOADS_DIR=/app/downloads
+    SVC_DOWNLOADS_DIR=/app/downloads \
+    SVC_GEOIP_COUNTRY=/app/geoip/country.mmdb \
+    SVC_GEOIP_ASN=/app/geoip/asn.mmdb
 COPY --from=packages /app/node_modules ./node_modules
 COPY package.json moleculer.config.ts LICENSE NOTICE ./
 COPY bin/console.ts bin/migrate.ts bin/recover.ts bin/reseal.ts ./bin/
@@ -73,6 +75,7 @@ COPY runtime ./runtime
 COPY services ./services
 COPY --from=pages /app/console/dist ./console/dist
 COPY --from=downloads /downloads ./downloads
+COPY --from=geoip /geoip ./geoip
 # What the health check and the settings report.
 ARG VERSION=dev
 ENV SVC_VERSION=$VERSION

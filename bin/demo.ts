@@ -15,7 +15,7 @@ import { type DemoFacts, DemoMemory } from './lib/demo-state.ts';
 import * as steps from './lib/demo-steps.ts';
 import { demoText, waitingText } from './lib/demo-text.ts';
 import { edgePids, enroll, enrolledNode, stopLeftoverEdge, superviseEdge, waitForEdge } from './lib/edge-process.ts';
-import { geoipDatabases } from './lib/geoip/databases.ts';
+import { geoipDatabases, geoipVariables } from './lib/geoip/databases.ts';
 import { startPebble } from './lib/pebble.ts';
 import { hasIpv6 } from './lib/ports.ts';
 import { preflight } from './lib/preflight.ts';
@@ -88,11 +88,11 @@ async function pickPorts(folder: DataFolder): Promise<Ports> {
 }
 
 /** The console's environment; nothing of ours is taken over from the shell, so that a demo is always the same. */
-function consoleEnv(
+async function consoleEnv(
   folder: DataFolder,
   ports: Ports,
   stores: { databaseUrl: string; redisUrl: string },
-): NodeJS.ProcessEnv {
+): Promise<NodeJS.ProcessEnv> {
   const { PATH, HOME, LANG, TZ, NODE_COMPILE_CACHE, LOG_LEVEL } = process.env;
   return {
     ...Object.fromEntries(
@@ -103,6 +103,7 @@ function consoleEnv(
     SVC_MASTER_KEY: folder.secrets.masterKey,
     SVC_PUBLIC_URL: `http://localhost:${ports.console}`,
     SVC_DOWNLOADS_DIR: downloadsDir,
+    ...(await geoipVariables()),
     SVC_NODE_API_URL: `https://localhost:${ports.nodeChannel}`,
     HOST: '127.0.0.1',
     PORT: String(ports.console),
@@ -264,7 +265,7 @@ async function run(
   const localUrl = `http://127.0.0.1:${ports.console}`;
   const publicUrl = `http://localhost:${ports.console}`;
   const nodeApiUrl = `https://localhost:${ports.nodeChannel}`;
-  const consoleChild = await startConsoleProcess(folder.processes, consoleEnv(folder, ports, stores), localUrl, {
+  const consoleChild = await startConsoleProcess(folder.processes, await consoleEnv(folder, ports, stores), localUrl, {
     logFile,
   });
   const origin = startOrigin(folder, ports.origin);

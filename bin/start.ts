@@ -6,6 +6,7 @@ import { parseEnv } from '../runtime/env.ts';
 import { buildCaddy } from './lib/caddy.ts';
 import { migrateWithProgress, startConsoleProcess } from './lib/console-process.ts';
 import { openDataFolder } from './lib/data-folder.ts';
+import { geoipVariables } from './lib/geoip/databases.ts';
 import { preflight } from './lib/preflight.ts';
 import { Refusal, report, say } from './lib/progress.ts';
 import { downloadsDir, root } from './lib/root.ts';
@@ -71,7 +72,12 @@ async function consoleEnv(
   stores: { databaseUrl: string; redisUrl: string },
   masterKey: string,
 ): Promise<NodeJS.ProcessEnv> {
-  const env: NodeJS.ProcessEnv = { ...process.env, DATABASE_URL: stores.databaseUrl, REDIS_URL: stores.redisUrl };
+  const env: NodeJS.ProcessEnv = {
+    ...(await geoipVariables()),
+    ...process.env,
+    DATABASE_URL: stores.databaseUrl,
+    REDIS_URL: stores.redisUrl,
+  };
   env.PORT ||= String(await ports.pick('console', 3000));
   env.NODE_API_PORT ||= String(await ports.pick('node channel', 8443));
   env.METRICS_PORT ||= String(await ports.pick('metrics listener', 9464));

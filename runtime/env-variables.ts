@@ -115,6 +115,18 @@ export const VARIABLES = [
     'dev',
     'Version that the health check and the settings report',
   ),
+  variable(
+    'SVC_GEOIP_COUNTRY',
+    'an absolute path',
+    null,
+    'Database of countries in the format of MaxMind, for tests of rules; unset: a test needs the country',
+  ),
+  variable(
+    'SVC_GEOIP_ASN',
+    'an absolute path',
+    null,
+    'Database of autonomous systems in the format of MaxMind, for tests of rules; unset: a test needs the number',
+  ),
   variable('SVC_DOWNLOADS_DIR', 'an absolute path', null, 'Folder served under /downloads/; unset: 404 there'),
   variable('METRICS_HOST', ADDRESS, '127.0.0.1', 'Internal listener for /metrics, /livez and /readyz: address'),
   variable('METRICS_PORT', PORT, '9464', 'Internal listener: port; 0 takes a free one'),

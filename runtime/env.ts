@@ -30,6 +30,9 @@ export interface ConsoleEnv {
   /** Addresses and CIDRs. */
   trustedProxies: string[];
   /** CIDRs that the address policy does not hold for where people name servers that the console is to ask. */
+  /** GeoIP databases for trials of rules; null: none. */
+  geoipCountry: string | null;
+  geoipAsn: string | null;
   outboundAllow: string[];
   /** Open at the web listener from one address. */
   connectionsPerAddress: number;
@@ -120,6 +123,8 @@ export function parseEnv(source: Readonly<Record<string, string | undefined>>): 
     connectionsPerAddress: read('SVC_CONNECTIONS_PER_ADDRESS', 512, connections),
     nodeApiConnectionsPerAddress: read('NODE_API_CONNECTIONS_PER_ADDRESS', 2000, connections),
     version: read('SVC_VERSION', 'dev', (value) => matching(value, /^[\x20-\x7e]{1,100}$/)),
+    geoipCountry: read<string | null>('SVC_GEOIP_COUNTRY', null, absolutePath),
+    geoipAsn: read<string | null>('SVC_GEOIP_ASN', null, absolutePath),
     downloadsDir: read<string | null>('SVC_DOWNLOADS_DIR', null, absolutePath),
     role,
     services,

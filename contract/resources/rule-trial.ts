@@ -27,6 +27,8 @@ const headers = Type.Array(
 const plain = (maxLength: number, description: string) =>
   Type.Optional(Type.String({ maxLength, pattern: '^[\\x20-\\x7e]*$', description }));
 const unknown = 'If omitted, rules that read it are not decided.';
+const located =
+  'If omitted, the value of the address in the GeoIP database of the console; without one, rules that read it are not decided.';
 
 const request = {
   method: Type.Optional(Type.String({ pattern: '^[A-Z]{1,32}$', default: 'GET' })),
@@ -62,18 +64,18 @@ const request = {
   }),
   ja4: plain(64, `TLS fingerprint; plain HTTP has none. ${unknown}`),
   country: Type.Optional(
-    Type.String({ pattern: '^([A-Z]{2})?$', description: `Country code of the address; empty: none. ${unknown}` }),
+    Type.String({ pattern: '^([A-Z]{2})?$', description: `Country code of the address; empty: none. ${located}` }),
   ),
   subdivision: plain(64, `Subdivision of the country; empty: none. ${unknown}`),
   asnum: Type.Optional(
     Type.Integer({
       minimum: 0,
       maximum: 4_294_967_295,
-      description: `Autonomous system number of the address; 0: none. ${unknown}`,
+      description: `Autonomous system number of the address; 0: none. ${located}`,
     }),
   ),
   asName: Type.Optional(
-    Type.String({ maxLength: 256, description: `Name of the autonomous system; empty: none. ${unknown}` }),
+    Type.String({ maxLength: 256, description: `Name of the autonomous system; empty: none. ${located}` }),
   ),
 };
 

@@ -14,6 +14,7 @@ import { siteById } from '../../models/sites/site.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { checkRules } from './check-rules.ts';
 import { type Bytes, bytesOf } from './evaluate/bytes.ts';
+import { locate } from './geoip/locate.ts';
 import { type BrokenRule, runRule } from './run/from-rule.ts';
 import type { BulkRedirect, RunRequest } from './run/request.ts';
 import { bulkRedirectKeys, runRules } from './run/run.ts';
@@ -26,11 +27,11 @@ type Tried = Input<typeof ruleTrial.try>;
 const LISTS_IN_REFUSAL = 5;
 
 /** Runs the rules of a site, or those that are given, over a made-up request. Throws the contract's errors. */
-export async function tryRules({ pools }: Runtime, input: Tried): Promise<Output<typeof ruleTrial.try>> {
-  const sql = pools.api;
+export async function tryRules(runtime: Runtime, input: Tried): Promise<Output<typeof ruleTrial.try>> {
+  const sql = runtime.pools.api;
   const site = (await siteById(sql, input.id)) ?? fail('SITE_NOT_FOUND');
   const saved = (await readSiteRules(sql, input.id)) ?? fail('SITE_NOT_FOUND');
-  const sent = runRequest(input.request, input.response, new Date());
+  const sent = await located(runtime, runRequest(input.request, input.response, new Date()));
   const request = site.contentSettings.pathNormalization ? withNormalPath(sent) : sent;
   const platform = input.platformRules
     ? draft(input.platformRules, null, 'platformRules')
@@ -52,6 +53,21 @@ export async function tryRules({ pools }: Runtime, input: Tried): Promise<Output
     bodyLimit: site.contentSettings.requestBodyLimit,
     https: await siteHttps(sql, input.id, site.domains),
   });
+}
+
+/** With the country and the system of its address, where the request does not say them and there is a database. */
+async function located(runtime: Runtime, request: RunRequest): Promise<RunRequest> {
+  const { country, asNumber, asName } = request;
+  if (country !== null && asNumber !== null && asName !== null) return request;
+  const found = await locate(runtime, request.address);
+  // The name belongs to the number of the database: another number has another name.
+  const name = asNumber === null && found.asName !== null ? bytesOf(found.asName) : null;
+  return {
+    ...request,
+    country: country ?? found.country,
+    asNumber: asNumber ?? found.asnum,
+    asName: asName ?? name,
+  };
 }
 
 /** Throws what saving them would. */

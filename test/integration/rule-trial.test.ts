@@ -1,5 +1,6 @@
 // Rules of a site are tried on made-up requests: what is saved or drafted, with the lists and redirects that there are.
 import test from 'ava';
+import { geoipVariables } from '../../bin/lib/geoip/databases.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 
@@ -19,7 +20,7 @@ const block = (expression: string, more: Body = {}) => ({
 const REQUEST = { url: 'https://www.tried.example/a%20b?x=1', address: '192.0.2.7' };
 
 test.before('start', async () => {
-  running = await startTestConsole();
+  running = await startTestConsole({ env: await geoipVariables() });
   api = new Api(running);
   clusterId = await api.cluster('tried');
   siteId = (await api.site(clusterId, 'www.tried.example')).id;
@@ -57,6 +58,23 @@ test.serial('saved rules are tried, those of the platform first, and a draft in 
   t.like(await outcome({}, { platformRules: [block('ssl eq true')] }), { rule: { platform: true } });
   await api.ok('PUT', `/sites/${siteId}/rules`, { rules: [] });
   await api.ok('PUT', '/platform-rules', { rules: [] });
+});
+
+test.serial('the country and the network of the address come from the databases of the console', async (t) => {
+  const rules = [block('ip.geoip.country eq "DE"'), block('ip.geoip.asnum eq 15169 and ip.geoip.as_name ne ""')];
+  const of = async (request: Body) => {
+    const { unknown, outcome } = await tried(request, { rules });
+    return [unknown, outcome.rule?.position ?? null];
+  };
+  t.deepEqual(await of({ address: '193.99.144.80' }), [[], 0]);
+  t.deepEqual(await of({ address: '2001:4860:4860::8888' }), [[], 1]);
+  t.deepEqual(await of({ address: '127.0.0.1' }), [[], null], 'no record: neither country nor network');
+  t.deepEqual(await of({ address: '193.99.144.80', country: 'US' }), [[], null], 'what is given wins');
+  // The name of a given number is not known.
+  t.deepEqual(await of({ address: '127.0.0.1', asnum: 15169 }), [['ip.geoip.as_name'], null]);
+  const { env } = running.running.runtime;
+  Object.assign(env, { geoipCountry: null, geoipAsn: '/nowhere/asn.mmdb' });
+  t.deepEqual(await of({ address: '193.99.144.80' }), [['ip.geoip.asnum', 'ip.geoip.country'], null]);
 });
 
 test.serial('a draft is refused as saving it would be', async (t) => {

@@ -40,6 +40,17 @@ export async function geoipDatabases(): Promise<GeoipDatabases> {
   return { folder, country: join(folder, 'country.mmdb'), asn: join(folder, 'asn.mmdb'), works };
 }
 
+/** Variables by which a console finds the databases; none where the packages are not installed. */
+export async function geoipVariables(): Promise<Record<string, string>> {
+  try {
+    const { country, asn } = await geoipDatabases();
+    return { SVC_GEOIP_COUNTRY: country, SVC_GEOIP_ASN: asn };
+  } catch (error) {
+    if (error instanceof Refusal) return {};
+    throw error;
+  }
+}
+
 function make(folder: string, works: readonly Work[]): void {
   const [countries, systems] = works as [Work, Work];
   mkdirSync(join(folder, '..'), { recursive: true });
