@@ -80,7 +80,8 @@ const policy = {
   }),
   undoDirect: Type.Boolean({
     description:
-      'Whether changes that go to all nodes at once are watched too, and undone automatically. Default false.',
+      'Whether changes that go to all nodes at once are watched too, and undone automatically. Default of a new ' +
+      'cluster: true in a new installation, else as in the cluster created before it.',
   }),
 };
 

@@ -7,6 +7,7 @@ import { recordAudit } from '../audit/audit-entry.ts';
 import { publishAll } from '../config/publish.ts';
 import { violatedConstraint } from '../db/violations.ts';
 import { NodeGroup } from '../nodes/node-group.ts';
+import { createRolloutPolicy } from '../rollouts/rollout.ts';
 import { CHALLENGE_KEYS } from './challenge-key.ts';
 import { Cluster } from './cluster.ts';
 import { SESSION_TICKET_KEYS } from './session-ticket-key.ts';
@@ -32,5 +33,7 @@ export async function createCluster(tx: Tx, sealer: Sealer, input: NewCluster): 
   for (const keys of [CHALLENGE_KEYS, SESSION_TICKET_KEYS]) await keys.create(tx.sql, sealer, id, tx.now);
   await recordAudit(tx, 'cluster.create', { type: 'cluster', id, name });
   await publishAll(tx, { clusterId: id, reason: 'cluster_created', params: { cluster: name } });
+  // Afterwards: there is nothing to return to from the first revision.
+  await createRolloutPolicy(tx.sql, id);
   return id;
 }

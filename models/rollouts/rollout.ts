@@ -3,7 +3,7 @@
 import type { Knex } from 'knex';
 import type { Finding, Rollout, RolloutPolicy } from '../../contract/resources/rollout.ts';
 
-/** What a cluster has that nobody has set anything for. */
+/** Policy of a cluster without a row: one from before new clusters got theirs (createRolloutPolicy). */
 export const DEFAULT_ROLLOUT_POLICY: Readonly<RolloutPolicy> = {
   enabled: false,
   windowSeconds: 300,
@@ -82,6 +82,20 @@ export async function writeRolloutPolicy(
     .insert({ cluster_id: clusterId, ...values })
     .onConflict('cluster_id')
     .merge(values);
+}
+
+/**
+ * The policy of a new cluster: changes to all nodes are undone automatically in the first cluster of an installation; each
+ * further one follows the cluster before it.
+ */
+export async function createRolloutPolicy(sql: Knex, clusterId: string): Promise<void> {
+  await sql.raw(
+    `insert into cluster_rollout (cluster_id, undo_direct)
+     select :clusterId, coalesce((select coalesce(r.undo_direct, false) from cluster c
+         left join cluster_rollout r on r.cluster_id = c.id
+        where c.id <> :clusterId order by c.created_at desc, c.id desc limit 1), true)`,
+    { clusterId },
+  );
 }
 
 const A_DAY = "interval '24 hours'";

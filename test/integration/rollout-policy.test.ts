@@ -26,7 +26,7 @@ const DEFAULTS = {
   errorRatioMultiplier: 2,
   errorRatioFloor: 0.05,
   minRequests: 100,
-  undoDirect: false,
+  undoDirect: true,
 };
 const set = (given: Body) => api.ok('PUT', path, given);
 const rollout = (id = clusterId): Promise<Body> => api.ok('GET', `/clusters/${id}/rollout`);
@@ -67,7 +67,7 @@ test.serial('each field is saved within its bounds, and what is left out stays',
     errorRatioMultiplier: [1, 100, 2.5],
     errorRatioFloor: [0.001, 1],
     minRequests: [1, 1_000_000],
-    undoDirect: [true],
+    undoDirect: [false],
   };
   let expected: Body = DEFAULTS;
   for (const [field, allowed] of Object.entries(values)) {

@@ -140,7 +140,7 @@ async function undoing(id: string): Promise<string> {
   const clusterId = await addCluster(runtime);
   await addNode(runtime, clusterId, id, { isCanary: false });
   for (const thing of ['a', 'b', 'c', 'd', 'e']) await save(runtime, clusterId, thing, { version: 1, on: false });
-  await runtime.pools.api('cluster_rollout').insert({ cluster_id: clusterId, undo_direct: true });
+  await runtime.pools.api('cluster_rollout').where({ cluster_id: clusterId }).update({ undo_direct: true });
   return clusterId;
 }
 

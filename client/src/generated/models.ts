@@ -1515,7 +1515,7 @@ export interface RolloutPolicy {
   errorRatioFloor: number;
   /** Requests on canary nodes below which their 5xx responses do not count. Default 100. 1 to 1000000. */
   minRequests: number;
-  /** Whether changes that go to all nodes at once are watched too, and undone automatically. Default false. */
+  /** Whether changes that go to all nodes at once are watched too, and undone automatically. Default of a new cluster: true in a new installation, else as in the cluster created before it. */
   undoDirect: boolean;
 }
 

@@ -840,7 +840,7 @@ export interface ClustersRolloutPolicyOutput {
   errorRatioFloor: number;
   /** Requests on canary nodes below which their 5xx responses do not count. Default 100. 1 to 1000000. */
   minRequests: number;
-  /** Whether changes that go to all nodes at once are watched too, and undone automatically. Default false. */
+  /** Whether changes that go to all nodes at once are watched too, and undone automatically. Default of a new cluster: true in a new installation, else as in the cluster created before it. */
   undoDirect: boolean;
   /** Same value as `policyUpdatedAt` of the rollout. */
   updatedAt: string;
@@ -861,7 +861,7 @@ export interface ClustersSetRolloutPolicyInput {
   errorRatioFloor?: number | undefined;
   /** Requests on canary nodes below which their 5xx responses do not count. Default 100. 1 to 1000000. */
   minRequests?: number | undefined;
-  /** Whether changes that go to all nodes at once are watched too, and undone automatically. Default false. */
+  /** Whether changes that go to all nodes at once are watched too, and undone automatically. Default of a new cluster: true in a new installation, else as in the cluster created before it. */
   undoDirect?: boolean | undefined;
   /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
   expectedUpdatedAt?: string | undefined;
@@ -880,7 +880,7 @@ export interface ClustersSetRolloutPolicyOutput {
   errorRatioFloor: number;
   /** Requests on canary nodes below which their 5xx responses do not count. Default 100. 1 to 1000000. */
   minRequests: number;
-  /** Whether changes that go to all nodes at once are watched too, and undone automatically. Default false. */
+  /** Whether changes that go to all nodes at once are watched too, and undone automatically. Default of a new cluster: true in a new installation, else as in the cluster created before it. */
   undoDirect: boolean;
   /** Same value as `policyUpdatedAt` of the rollout. */
   updatedAt: string;
@@ -2225,13 +2225,13 @@ export interface SitesRulesTryInput {
     passLevel?: 'normal' | 'cookie302' | 'js' | 'pow' | 'captcha' | undefined;
     /** TLS fingerprint; plain HTTP has none. If omitted, rules that read it are not decided. Up to 64 characters. */
     ja4?: string | undefined;
-    /** Country code of the address; empty: none. If omitted, rules that read it are not decided. */
+    /** Country code of the address; empty: none. If omitted, the value of the address in the GeoIP database of the console; without one, rules that read it are not decided. */
     country?: string | undefined;
     /** Subdivision of the country; empty: none. If omitted, rules that read it are not decided. Up to 64 characters. */
     subdivision?: string | undefined;
-    /** Autonomous system number of the address; 0: none. If omitted, rules that read it are not decided. 0 to 4294967295. */
+    /** Autonomous system number of the address; 0: none. If omitted, the value of the address in the GeoIP database of the console; without one, rules that read it are not decided. 0 to 4294967295. */
     asnum?: number | undefined;
-    /** Name of the autonomous system; empty: none. If omitted, rules that read it are not decided. Up to 256 characters. */
+    /** Name of the autonomous system; empty: none. If omitted, the value of the address in the GeoIP database of the console; without one, rules that read it are not decided. Up to 256 characters. */
     asName?: string | undefined;
   };
   /** Response of the cache or an origin. If omitted, the response phases are skipped. */
