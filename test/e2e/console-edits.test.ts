@@ -146,7 +146,9 @@ for (const language of ['en', 'zh-CN'] as const) {
         'the focus is given back',
       );
       await button.click();
-      await done.getByRole('link', { name: words.what }).click();
+      await done.getByRole('button', { name: words.what }).click();
+      await done.getByText(words.field).waitFor();
+      await done.getByRole('link', { name: words.revision }).click();
       const revision = page.getByRole('dialog', { name: words.revision });
       await revision.getByRole('link', { name: site.name }).waitFor();
       await revision.getByText(words.field).waitFor();

@@ -18,6 +18,20 @@ export function changedText({ metadata }: Entry): string {
   return fieldsText(metadata.changed);
 }
 
+/** The revision that a save led to; null: none. Of several, the first. */
+export function publishedOf({ metadata }: Entry): { clusterId: string; revision: string } | null {
+  const [first] = Array.isArray(metadata.published) ? metadata.published : [];
+  const { clusterId, revision } = first ?? {};
+  return typeof clusterId === 'string' && typeof revision === 'string' ? { clusterId, revision } : null;
+}
+
+/** Actions whose revision made or ended something, or restored an earlier one: the cluster's history has the way back. */
+const NOT_UNDONE: readonly string[] = ['site.create', 'site.delete', 'cluster.rollback', 'cluster.change_undone'];
+
+export function canUndo(entry: Entry): boolean {
+  return publishedOf(entry) !== null && !NOT_UNDONE.includes(entry.action);
+}
+
 /** Page of what was touched, if it has one and is still there. */
 export function targetPage({ targetType, targetId, targetExists }: Entry): string | null {
   return targetType && targetId && targetExists ? placeOf(targetType, targetId) : null;

@@ -17,5 +17,5 @@ export default {
       component: () => import('./SiteHistory.vue'),
     },
   ],
-  uses: ['contract'],
+  uses: ['changes', 'contract'],
 } satisfies Feature;

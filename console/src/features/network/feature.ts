@@ -109,5 +109,5 @@ export default {
     { title: { en: 'New cluster', 'zh-CN': '新建集群' }, to: '/clusters?new=1' },
     { title: regions, to: '/nodes/regions' },
   ],
-  uses: ['contract', 'sites'],
+  uses: ['changes', 'contract', 'sites'],
 } satisfies Feature;

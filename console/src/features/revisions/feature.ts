@@ -12,5 +12,5 @@ export default {
       component: () => import('./ClusterRevisions.vue'),
     },
   ],
-  uses: ['contract'],
+  uses: ['changes', 'contract'],
 } satisfies Feature;

@@ -11,6 +11,7 @@ const FILES = import.meta.glob<MessageModule>([
   '/src/features/*/messages/*.json',
   '/src/app/messages/*.json',
   '/src/shared/messages/*.json',
+  '/src/shared/changes/messages/*.json',
   '/src/shared/contract/messages/*.json',
   '/src/shared/attention/messages/*.json',
 ]);
@@ -21,13 +22,14 @@ const WORDS: Readonly<Record<Locale, () => Promise<{ words: readonly Words[] }>>
 };
 
 /**
- * Folders that are no feature. `contract`: audit actions, revision reasons and other words of the contract; `attention`:
- * what needs somebody.
+ * Folders that are no feature. `contract`: audit actions, revision reasons and other words of the contract; `changes`: what
+ * a save changed; `attention`: what needs somebody.
  */
 const PLACES: Readonly<Record<string, string>> = {
   app: 'app',
   shared: 'shared',
   contract: 'shared/contract',
+  changes: 'shared/changes',
   attention: 'shared/attention',
 };
 
