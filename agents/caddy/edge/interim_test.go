@@ -104,7 +104,7 @@ func TestWhoGetsInformationalResponsesOverHTTP1(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := hinting(t, hints)
 			if strings.HasPrefix(c.name, "a stream") {
-				h.change(t, streamsBodies)
+				h.change(t, streamsBodies())
 			}
 			e := serveProtocol(t, h, 1, func(next http.Handler) http.Handler { return next })
 			conn, err := net.Dial("tcp", strings.TrimPrefix(e.url, "http://"))
