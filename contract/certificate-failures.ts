@@ -46,5 +46,6 @@ export const CERTIFICATE_FAILURES = [
   'http01_unserved',
   'issued_certificate_invalid',
   'issued_names_mismatch',
+  'node_capability_required',
 ] as const;
 export type CertificateFailure = (typeof CERTIFICATE_FAILURES)[number];

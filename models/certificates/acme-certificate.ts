@@ -74,13 +74,13 @@ export async function changeAccount(sql: Knex, id: string, accountId: string): P
 export async function setIssued(
   sql: Knex,
   id: string,
-  { names, renewAt }: { names: readonly string[]; renewAt: Date | null },
+  { names, renewAt, lastError = null }: { names: readonly string[]; renewAt: Date | null; lastError?: string | null },
 ): Promise<void> {
   await sql.raw(
-    `update certificate set status = 'ready', last_error = null, bind_site_id = null,
+    `update certificate set status = 'ready', last_error = ?, bind_site_id = null,
         renew_at = case when requested_names <@ ?::text[] then ?::timestamptz else now() end,
         updated_at = greatest(now(), updated_at + interval '1 ms') where id = ?`,
-    [names, renewAt, id] as never,
+    [lastError, names, renewAt, id] as never,
   );
 }
 

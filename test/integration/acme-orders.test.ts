@@ -66,6 +66,22 @@ test.serial('one request brings a certificate to its site, and cleans up behind 
   t.is(order.private_key, null);
 });
 
+test.serial('an issued certificate is not bound to its site while a node lacks a capability for it', async (t) => {
+  const name = newName();
+  const site = await newSite(name);
+  const lacking = await api.node(cluster.clusterId, 'old', { features: ['http01-v1'], online: false });
+  t.teardown(() => api.sql('node').where({ id: lacking }).delete());
+  const revisions = await api.reasons(cluster.clusterId);
+  const made = await request([name], { bindSiteId: site.id });
+  t.is((await orderOver(api, made.id)).state, 'done');
+  const done = await certificate(made.id);
+  t.like(done, { status: 'ready', bindSiteId: null, lastError: 'node_capability_required', names: [name] });
+  t.is((await api.ok('GET', `/sites/${site.id}/https`)).settings.certificateId, null);
+  t.deepEqual(await api.reasons(cluster.clusterId), revisions);
+  // An operator decides otherwise.
+  await api.ok('PUT', `/sites/${site.id}/https`, { settings: { certificateId: made.id } });
+});
+
 test.serial('a rehearsal goes every step and leaves nothing behind but its progress', async (t) => {
   const names = [newName(), newName()];
   const site = await api.site(cluster.clusterId, names[0]!, { domains: names });

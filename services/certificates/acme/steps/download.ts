@@ -1,5 +1,6 @@
 // The certificate is checked as one that somebody sends, and takes the place of the former.
 import { createPrivateKey } from 'node:crypto';
+import type { CertificateFailure } from '../../../../contract/certificate-failures.ts';
 import { errorCodeOf } from '../../../../contract/errors.ts';
 import { requestableName, uncoveredDomains } from '../../../../contract/scalars/certificate-coverage.ts';
 import { setIssued, setRehearsed } from '../../../../models/certificates/acme-certificate.ts';
@@ -58,13 +59,10 @@ export async function download(context: StepContext): Promise<Next> {
     const certificate = await lockCertificate(tx.sql, order.certificateId);
     if (!certificate) throw new LeaseLost();
     const replaced = await replaceMaterial(tx, runtime.sealer, certificate, material);
-    if (site) {
-      await bindCertificate(tx, site.id, certificate.id);
-      await askForUncovered(tx, site, certificate);
-    }
+    const lastError = site ? await bind(tx, site, certificate) : null;
     const { autoRenew } = certificate;
     const renewAt = autoRenew ? renewalTime(material.notBefore, material.notAfter) : null;
-    await setIssued(tx.sql, certificate.id, { names: order.names, renewAt });
+    await setIssued(tx.sql, certificate.id, { names: order.names, renewAt, lastError });
     await saveOrder(tx.sql, order, {
       ...over(tx.now),
       renewalCheckAt: autoRenew && renewalInfo ? nextCheck(tx.now, tx.now) : null,
@@ -74,6 +72,21 @@ export async function download(context: StepContext): Promise<Next> {
   });
   await publishRequested(runtime, call, clusterIds);
   return { to: 'done', saved: true };
+}
+
+/**
+ * Gives the site the certificate. Where a node lacks a capability, the site stays as it is, because no operator decided
+ * that; the certificate is kept and says why.
+ */
+async function bind(tx: Tx, site: SiteRow, certificate: CertificateRow): Promise<CertificateFailure | null> {
+  try {
+    await bindCertificate(tx, site.id, certificate.id);
+  } catch (error) {
+    if (errorCodeOf(error) !== 'NODE_CAPABILITY_REQUIRED') throw error;
+    return 'node_capability_required';
+  }
+  await askForUncovered(tx, site, certificate);
+  return null;
 }
 
 /** What the site was called meanwhile is in no certificate: nothing but this one asks for it. */
