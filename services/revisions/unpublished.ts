@@ -58,7 +58,7 @@ export async function readUnpublished({ pools }: Runtime, place: Place): Promise
   return {
     clusterId: place.clusterId,
     items: [...Map.groupBy(found, ({ kind }) => kind).values()].map((parts) => present(parts, place, subject!)),
-    discardable: found.every(({ run }) => run !== null),
+    discardable: isDiscardable(found),
     cause: cause
       ? { revision: cause.number, reasonCode: cause.reason, createdAt: cause.createdAt.toISOString() }
       : null,
@@ -87,7 +87,9 @@ export async function discardUnpublished(
   call: Call,
 ): Promise<{ revision: string | null; restoredFields: number }> {
   return change(runtime, place, call, async (tx, cluster, found) => {
-    const parts = found.flatMap(({ kind, id, run, refs, fields }) =>
+    // A site that nodes have never run has nothing to return to.
+    const known = isDiscardable(found) ? found : [];
+    const parts = known.flatMap(({ kind, id, run, refs, fields }) =>
       run === null ? [] : [partOf(place, { kind, id, settings: run, fields, brought: refs })],
     );
     for (const part of parts) await savePart(tx, place.clusterId, part);
@@ -95,6 +97,10 @@ export async function discardUnpublished(
     const revision = await publishRestored(tx, cluster, parts, note);
     return { revision, restoredFields: parts.reduce((sum, { fields }) => sum + fields.length, 0) };
   });
+}
+
+function isDiscardable(found: readonly Found[]): boolean {
+  return found.every(({ run }) => run !== null);
 }
 
 function actionOf({ siteId }: Place, verb: string): string {
