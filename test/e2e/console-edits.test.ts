@@ -150,7 +150,7 @@ for (const language of ['en', 'zh-CN'] as const) {
       await done.getByText(words.field).waitFor();
       await done.getByRole('link', { name: words.revision }).click();
       const revision = page.getByRole('dialog', { name: words.revision });
-      await revision.getByRole('link', { name: site.name }).waitFor();
+      await revision.getByRole('link', { name: site.name }).first().waitFor();
       await revision.getByText(words.field).waitFor();
       await page.keyboard.press('Escape');
       await revision.waitFor({ state: 'detached' });
