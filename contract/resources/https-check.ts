@@ -42,6 +42,10 @@ const Check = Type.Object({
     { description: 'Suggested certificate request.' },
   ),
   blockers: Type.Array(HttpsBlocker, { description: 'Problems that would make the request fail.' }),
+  unchecked: Type.Array(Type.String(), {
+    description:
+      'Names whose DNS records or whose CA did not answer within 6 seconds; `blockers` may lack theirs. Ask again.',
+  }),
   certificates: Type.Array(Type.Object({ id: Id, name: Type.String() }), {
     description: 'Existing certificates that cover every domain, latest expiry first; at most 20.',
   }),

@@ -133,3 +133,45 @@ test('certificates that cover every domain are offered', async (t) => {
   t.deepEqual((await check(site.id, resolver({}))).certificates, [{ id, name: 'both' }]);
   await api.refused(t, [404, 'SITE_NOT_FOUND'], 'GET', '/sites/none/https/check');
 });
+
+test('servers that do not answer delay the check by a bounded time, and their names are named', async (t) => {
+  const clusterId = await api.cluster('silent');
+  await api.node(clusterId, 'able', { features: ['http01-v1'], addresses: [NODE] });
+  const domains = Array.from({ length: 40 }, (_, index) => `n${index}.a.b.c.silent.org`);
+  const site = await api.site(clusterId, domains[0]!, { domains });
+  const answers = resolver({ [domains[0]!]: ['192.0.2.1'] }, { [domains[0]!]: [{ critical: 0, issue: ';' }] });
+  const silent = new Promise<never>(() => undefined);
+  const mute = {
+    resolve4: ((name: string) => (name === domains[0] ? Promise.resolve(['192.0.2.1']) : silent)) as never,
+    resolve6: ((name: string) => (name === domains[0] ? absent() : silent)) as never,
+    resolveCaa: (name: string) => (name.startsWith('n') && name !== domains[0] ? silent : answers.resolveCaa(name)),
+  };
+  const found = await checkHttps(running.running.runtime, { id: site.id }, mute, 500);
+  t.deepEqual(found.blockers, [
+    { code: 'dns_not_pointing', name: domains[0], pointing: 'elsewhere' },
+    { code: 'caa_forbidden', name: domains[0] },
+  ]);
+  t.deepEqual(found.unchecked, domains.slice(1));
+  t.deepEqual(found.request.names, domains);
+});
+
+test('CAA records of all labels are asked side by side, those that names share once', async (t) => {
+  const clusterId = await api.cluster('shared');
+  await api.node(clusterId, 'able', { features: ['http01-v1'], addresses: [NODE] });
+  const domains = ['x.a.shared.org', 'y.a.shared.org'];
+  const site = await api.site(clusterId, domains[0]!, { domains });
+  const asked: string[] = [];
+  const { resolve4, resolve6 } = resolver({});
+  const open = Promise.withResolvers<void>();
+  const wanted = ['x.a.shared.org', 'y.a.shared.org', 'a.shared.org', 'shared.org', 'org'].toSorted();
+  // Each answer waits until all were asked.
+  const resolveCaa = async (name: string): Promise<never> => {
+    asked.push(name);
+    if (asked.length === wanted.length) open.resolve();
+    await open.promise;
+    return absent();
+  };
+  const found = await checkHttps(running.running.runtime, { id: site.id }, { resolve4, resolve6, resolveCaa });
+  t.deepEqual(asked.toSorted(), wanted);
+  t.deepEqual(found.unchecked, []);
+});

@@ -2031,6 +2031,8 @@ export interface SitesHttpsCheckOutput {
     /** Why the custom CA cannot be reached. */
     reason: 'url' | 'answer' | 'refused' | 'unreachable' | 'timeout' | 'too_large' | 'tls' | 'missing';
   }>;
+  /** Names whose DNS records or whose CA did not answer within 6 seconds; `blockers` may lack theirs. Ask again. */
+  unchecked: string[];
   /** Existing certificates that cover every domain, latest expiry first; at most 20. */
   certificates: LackingNode[];
 }

@@ -14,20 +14,66 @@ import { edgeAddresses } from '../../../models/nodes/edge-addresses.ts';
 import { siteById } from '../../../models/sites/site.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 import { type Ca, caaNames, directoryAt, directoryFault } from './authority.ts';
-import { type CaaAsked, type CaaResolver, caaAllows } from './caa.ts';
+import { askingOnce, type CaaAsked, type CaaResolver, caaAllows } from './caa.ts';
 import { parallel } from './parallel.ts';
 import { type AddressResolver, pointingOf } from './pointing.ts';
 
 const QUERY_MS = 1_500;
+/** For all lookups of one check, below the time that a call may take. */
+const DEADLINE_MS = 6_000;
 const LOOKUPS = 16;
 const SHOWN = 20;
 const NOWHERE = { epoch: 0n, sequence: 0n };
 
-/** Throws SITE_NOT_FOUND. */
+type CheckResolver = AddressResolver & CaaResolver;
+
+/** Returns what is known after 6 s, and the names that were not checked by then. Throws SITE_NOT_FOUND. */
 export async function checkHttps(
   runtime: Runtime,
+  input: Input<typeof httpsCheck.check>,
+  resolver?: CheckResolver,
+  deadlineMs = DEADLINE_MS,
+): Promise<HttpsCheck> {
+  if (resolver) return checkUntil(runtime, input, resolver, new Deadline(deadlineMs));
+  const own = new Resolver({ timeout: QUERY_MS, tries: 1 });
+  try {
+    return await checkUntil(runtime, input, own, new Deadline(deadlineMs));
+  } finally {
+    own.cancel();
+  }
+}
+
+/** Notes the names whose work did not end in time. */
+class Deadline {
+  readonly unchecked = new Set<string>();
+  readonly #over: Promise<void>;
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(ms: number) {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#over = promise;
+    this.#timer = setTimeout(resolve, ms);
+  }
+
+  /** Waits for work that is about these names until it or the time ends. What fails later is nobody's any more. */
+  async wait(names: readonly string[], work: Promise<void>): Promise<void> {
+    const done = work.then(() => true);
+    const ended = await Promise.race([done, this.#over.then(() => false)]);
+    if (ended) return;
+    done.catch(() => undefined);
+    for (const name of names) this.unchecked.add(name);
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+  }
+}
+
+async function checkUntil(
+  runtime: Runtime,
   { id, ca = 'letsencrypt' }: Input<typeof httpsCheck.check>,
-  resolver: AddressResolver & CaaResolver = new Resolver({ timeout: QUERY_MS, tries: 1 }),
+  resolver: CheckResolver,
+  deadline: Deadline,
 ): Promise<HttpsCheck> {
   const sql = runtime.pools.api;
   const site = (await siteById(sql, id)) ?? fail('SITE_NOT_FOUND');
@@ -37,17 +83,17 @@ export async function checkHttps(
   );
   const wild = names.filter((name) => name.startsWith('*.'));
   const challenge = wild.length > 0 ? 'dns01' : 'http01';
-  const blockers: HttpsBlocker[] = [];
-  if (names.length === 0) blockers.push({ code: 'no_certificate_names' });
   const credential = wild.length > 0 ? await dnsCredentialFor(sql, names.map(bare)) : undefined;
-  if (wild.length > 0) blockers.push(...dns01Blockers(credential, wild));
-  else if (names.length > 0) blockers.push(...(await http01Blockers(runtime, site, names, resolver)));
-  const found = await authorityOf(runtime, ca);
-  if ('blocker' in found) blockers.push(found.blocker);
-  else if (found.authority.length > 0) {
-    const method = challenge === 'dns01' ? 'dns-01' : 'http-01';
-    blockers.push(...(await caaBlockers(names, { ...found, method }, resolver)));
-  }
+  const method = challenge === 'dns01' ? 'dns-01' : 'http-01';
+  const [first, second] = await Promise.all([
+    wild.length > 0
+      ? dns01Blockers(credential, wild)
+      : names.length > 0
+        ? http01Blockers(runtime, site, names, resolver, deadline)
+        : [],
+    authorityBlockers(runtime, ca, names, method, resolver, deadline),
+  ]);
+  deadline.end();
   return {
     request: {
       name: site.name,
@@ -56,9 +102,31 @@ export async function checkHttps(
       challenge,
       dnsCredentialId: credential?.id ?? null,
     },
-    blockers,
+    blockers: [...(names.length === 0 ? [{ code: 'no_certificate_names' } as const] : []), ...first, ...second],
+    unchecked: names.filter((name) => deadline.unchecked.has(name)),
     certificates: await covering(runtime, site.domains),
   };
+}
+
+/** What the authority itself and CAA records say. */
+async function authorityBlockers(
+  runtime: Runtime,
+  ca: Ca,
+  names: readonly string[],
+  method: CaaAsked['method'],
+  resolver: CaaResolver,
+  deadline: Deadline,
+): Promise<HttpsBlocker[]> {
+  let found: Awaited<ReturnType<typeof authorityOf>> | undefined;
+  await deadline.wait(
+    names,
+    authorityOf(runtime, ca).then((answer) => {
+      found = answer;
+    }),
+  );
+  if (found === undefined) return [];
+  if ('blocker' in found) return [found.blocker];
+  return found.authority.length > 0 ? caaBlockers(names, { ...found, method }, askingOnce(resolver), deadline) : [];
 }
 
 /** What CAA records can name of the authority and our accounts at it, or why nobody knows. */
@@ -90,6 +158,7 @@ async function http01Blockers(
   site: { clusterId: string; clusterName: string },
   names: readonly string[],
   resolver: AddressResolver,
+  deadline: Deadline,
 ): Promise<HttpsBlocker[]> {
   const found: HttpsBlocker[] = [];
   const { reached, behind, unable } = await nodesBehind(pools.api, site.clusterId, NOWHERE);
@@ -100,21 +169,32 @@ async function http01Blockers(
   const nodes = await edgeAddresses(pools.api, site.clusterId);
   const addresses = new Set(nodes.flatMap(({ configured, reported }) => [...configured, ...reported]));
   const pointing = new Map<string, 'ok' | 'unresolved' | 'elsewhere'>();
-  await parallel(names, LOOKUPS, async (name) => {
-    pointing.set(name, await pointingOf(name, addresses, resolver));
-  });
+  await parallel(names, LOOKUPS, (name) =>
+    deadline.wait(
+      [name],
+      pointingOf(name, addresses, resolver).then((where) => void pointing.set(name, where)),
+    ),
+  );
   for (const name of names) {
-    const where = pointing.get(name)!;
-    if (where !== 'ok') found.push({ code: 'dns_not_pointing', name, pointing: where });
+    const where = pointing.get(name);
+    if (where !== undefined && where !== 'ok') found.push({ code: 'dns_not_pointing', name, pointing: where });
   }
   return found;
 }
 
-async function caaBlockers(names: readonly string[], asked: CaaAsked, resolver: CaaResolver): Promise<HttpsBlocker[]> {
+async function caaBlockers(
+  names: readonly string[],
+  asked: CaaAsked,
+  resolver: CaaResolver,
+  deadline: Deadline,
+): Promise<HttpsBlocker[]> {
   const forbidden = new Set<string>();
-  await parallel(names, LOOKUPS, async (name) => {
-    if (!(await caaAllows(name, asked, resolver))) forbidden.add(name);
-  });
+  await parallel(names, LOOKUPS, (name) =>
+    deadline.wait(
+      [name],
+      caaAllows(name, asked, resolver).then((allowed) => void (allowed || forbidden.add(name))),
+    ),
+  );
   return names.filter((name) => forbidden.has(name)).map((name) => ({ code: 'caa_forbidden', name }));
 }
 
