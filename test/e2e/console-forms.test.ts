@@ -15,7 +15,14 @@ import {
   tryTaken,
   word,
 } from '../helpers/console-forms.ts';
-import { answerQuestions, signedInVisit, startBrowsedConsole, type Visit, visit } from '../helpers/console-pages.ts';
+import {
+  answerQuestions,
+  follow,
+  signedInVisit,
+  startBrowsedConsole,
+  type Visit,
+  visit,
+} from '../helpers/console-pages.ts';
 import { startTestFleet } from '../helpers/fleet.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 
@@ -45,12 +52,29 @@ test.after.always(async () => {
 
 const operatorVisit = (path: string): Promise<Visit> => signedInVisit(browser, running.origin, path);
 
-/** The visit of all forms: each has a page of its own, whose scripts the browser has compiled already. */
+/** The visit of all forms: they load the page one after another, whose scripts the browser has compiled already. */
 let shared: Promise<Visit> | undefined;
 const sharedVisit = (): Promise<Visit> => {
-  shared ??= operatorVisit('/account');
+  shared ??= operatorVisit('/account').then(async (visitor) => {
+    // What leaves a page that has been changed is asked; the next kind of input may throw it away.
+    visitor.page.on('dialog', (dialog) => dialog.accept());
+    await answerQuestions(visitor.page, () => true);
+    return visitor;
+  });
   return shared;
 };
+
+/** The page of paths that nothing has. */
+const ELSEWHERE = '/elsewhere';
+/** Shows a page with nothing that was opened or typed on it; it is loaded once for each form. */
+async function show(page: Page, path: string): Promise<void> {
+  if (page.url() === 'about:blank') {
+    await page.goto(path);
+    return;
+  }
+  await follow(page, ELSEWHERE);
+  await follow(page, path);
+}
 
 const EMOJI = '🎉';
 /** Any text up to a length in characters, however many bytes they are. */
@@ -71,7 +95,7 @@ const dialogWith = (page: Page) => page.getByRole('dialog').filter({ has: page.l
 const FOLDED = '.fold:not(.api-call) > [aria-expanded=false]';
 /** A dialog that a button of a page opens. */
 const opened = (path: () => string, button: string) => async (page: Page) => {
-  await page.goto(path());
+  await show(page, path());
   await page
     .getByRole('button', { name: word(button), exact: true })
     .first()
@@ -83,7 +107,7 @@ const opened = (path: () => string, button: string) => async (page: Page) => {
 };
 /** The form of a page that holds a field. */
 const onPage = (path: () => string, field: string) => async (page: Page) => {
-  await page.goto(path());
+  await show(page, path());
   const form = page.locator('form').filter({ has: page.getByLabel(word(field), { exact: true }) });
   await form.waitFor();
   for (const folded of await form.locator(FOLDED).all()) await folded.click();
@@ -222,7 +246,7 @@ const FORMS: readonly FormCase[] = [
   {
     file: 'features/waf/ExcludeDialog.vue',
     open: async (page) => {
-      await page.goto(`/sites/${site.id}/waf`);
+      await show(page, `/sites/${site.id}/waf`);
       await page.getByRole('button', { name: word('waf.rules.open'), exact: true }).click();
       await page.getByRole('button', { name: 'Exclude 911100', exact: true }).click();
       const dialog = dialogWith(page);
@@ -289,7 +313,11 @@ const FORMS: readonly FormCase[] = [
   },
   {
     file: 'features/bans/BulkBans.vue',
-    open: opened(() => '/bans', 'bans.bulk.open'),
+    open: async (page) => {
+      // The list of the time before stays while the page is not loaded anew.
+      await page.goto('about:blank');
+      return opened(() => '/bans', 'bans.bulk.open')(page);
+    },
     submit: 'bans.bulk.start',
     fields: { 'bans.bulk.addresses': { good: address, tooLong: lines(1001, cidr) } },
   },
@@ -323,7 +351,7 @@ const FORMS: readonly FormCase[] = [
   {
     file: 'features/rules/RuleDialog.vue',
     open: async (page) => {
-      await page.goto(`/sites/${site.id}/rules`);
+      await show(page, `/sites/${site.id}/rules`);
       await page.getByRole('button', { name: word('rules.add.add'), exact: true }).click();
       await page
         .getByRole('dialog')
@@ -385,7 +413,7 @@ const FORMS: readonly FormCase[] = [
     file: 'features/network/ClientIpTab.vue',
     open: async (page) => {
       const path = () => `/clusters/${clusterId}/client-ip`;
-      await page.goto(path());
+      await show(page, path());
       await page.getByRole('combobox', { name: word('network.clientIp.mode') }).press('Enter');
       await page.getByRole('option', { name: word('network.clientIp.modes.header') }).click();
       return page.locator('form');
@@ -565,12 +593,9 @@ test('every form of the console is walked', (t) => {
 for (const form of FORMS) {
   const named = `${form.file.split('/').at(-1)!.slice(0, -4)}: ${word(Object.keys(form.fields)[0]!)}`;
   test.serial(`${named} takes what is typed as text, or refuses it at its field`, async (t) => {
-    const { context, faults: faultsSoFar } = await sharedVisit();
+    const { page, faults: faultsSoFar } = await sharedVisit();
     const earlier = faultsSoFar().length;
-    const page = await context.newPage();
-    // What leaves a page that has been changed is asked; the next kind of input may throw it away.
-    page.on('dialog', (dialog) => dialog.accept());
-    await answerQuestions(page, () => true);
+    await page.goto('about:blank');
     let box: Locator | undefined;
     const faults: string[] = [];
     for (const kind of KINDS) {
@@ -579,7 +604,6 @@ for (const form of FORMS) {
     }
     if (form.unique) faults.push(...(await tryTaken(page, form)));
     t.deepEqual([...faults, ...faultsSoFar().slice(earlier)], []);
-    await page.close();
   });
 }
 

@@ -7,6 +7,7 @@ import { startBrowser } from '../helpers/browser.ts';
 import { TEST_OPERATOR, type TestConsole } from '../helpers/console.ts';
 import {
   accessibilityFaults,
+  follow,
   KEEPS_PICTURES,
   layoutFaults,
   screenshot,
@@ -14,6 +15,7 @@ import {
   showTheme,
   signIn,
   startBrowsedConsole,
+  type Theme,
   type Visit,
   visit,
 } from '../helpers/console-pages.ts';
@@ -29,7 +31,6 @@ const KEYS = [...messages('en').keys()];
 
 let browser: Browser;
 let console: TestConsole & { origin: string };
-let fresh: TestConsole & { origin: string };
 let fleet: Fleet;
 let paths: Map<string, string>;
 let wafPath: string;
@@ -37,7 +38,6 @@ let wafPath: string;
 test.before(async () => {
   browser = await startBrowser();
   console = await startBrowsedConsole();
-  fresh = await startBrowsedConsole({ setUp: false });
   const { client } = console;
   const clusters = await client.api<{ items: { id: string }[] }>('GET', '/clusters');
   const clusterId = clusters.items[0]!.id;
@@ -82,7 +82,6 @@ test.before(async () => {
 test.after.always(async () => {
   await browser?.close();
   await fleet?.stop();
-  await fresh?.stop();
   await console?.stop();
 });
 
@@ -128,16 +127,32 @@ async function look(
 ): Promise<string[]> {
   const visitor = await open({ language, theme: 'system' });
   const faults: string[] = [];
-  for (const each of looks) faults.push(...(await lookAt(visitor.page, each, language)));
+  for (const [index, each] of looks.entries()) {
+    // What was opened on the page before would be in the way.
+    const stays = index > 0 && !looks[index - 1]!.act;
+    // Each page begins in the theme that the page before ended in, because a change of themes redraws everything.
+    const themes = language === 'en' && index % 2 === 1 ? THEMES.toReversed() : THEMES;
+    faults.push(...(await lookAt(visitor.page, each, { language, stays, themes })));
+  }
   faults.push(...visitor.faults());
   await visitor.close();
   return faults;
 }
 
-async function lookAt(page: Page, { name, path, act }: Look, language: Language): Promise<string[]> {
+interface LookOptions {
+  language: Language;
+  /** Comes from another page of the Web UI, which loads nothing again. */
+  stays: boolean;
+  /** All is judged in the first of them, and colors in the other. */
+  themes: readonly Theme[];
+}
+
+async function lookAt(page: Page, { name, path, act }: Look, options: LookOptions): Promise<string[]> {
+  const { language, stays, themes } = options;
   const faults: string[] = [];
   await page.setViewportSize({ width: WIDTHS[0], height: 900 });
-  await page.goto(path);
+  if (stays) await follow(page, path);
+  else await page.goto(path);
   await page.getByRole('heading', { level: 1 }).waitFor();
   await settled(page);
   if (act) {
@@ -148,25 +163,24 @@ async function lookAt(page: Page, { name, path, act }: Look, language: Language)
   await page.setViewportSize({ width: 720, height: 450 });
   faults.push(...(await layoutFaults(page)).map((fault) => `${name} ${language} at 200 %: ${fault}`));
   // The page stays as it is: what was opened is open in each theme.
-  for (const theme of THEMES) {
+  for (const theme of themes) {
     // Words change nothing of what is looked at in the other theme.
-    if (language !== 'en' && theme !== THEMES[0] && !KEEPS_PICTURES) continue;
+    if (language !== 'en' && theme !== themes[0] && !KEEPS_PICTURES) continue;
     await showTheme(page, theme);
     for (const width of WIDTHS) {
-      if (theme !== THEMES[0] && width !== WIDTHS[0] && !KEEPS_PICTURES) continue;
+      if (theme !== themes[0] && width !== WIDTHS[0] && !KEEPS_PICTURES) continue;
       await page.setViewportSize({ width, height: 900 });
       const wrong: string[] = [];
       // A theme changes colours only; the words change nothing of what axe judges.
-      if (theme === THEMES[0]) wrong.push(...(await layoutFaults(page)), ...(await keysShown(page)));
+      if (theme === themes[0]) wrong.push(...(await layoutFaults(page)), ...(await keysShown(page)));
       // Of the other theme axe judges colours, which are the same at each width.
-      if (language === 'en' && (theme === THEMES[0] || width === WIDTHS[0]))
-        wrong.push(...(await accessibilityFaults(page, theme === THEMES[0] ? 'all' : 'colors')));
+      if (language === 'en' && (theme === themes[0] || width === WIDTHS[0]))
+        wrong.push(...(await accessibilityFaults(page, theme === themes[0] ? 'all' : 'colors')));
       const variant = `${name} ${language} ${theme} ${width}`;
       faults.push(...wrong.map((fault) => `${variant}: ${fault}`));
       await screenshot(page, variant.replaceAll(' ', '-'));
     }
   }
-  await showTheme(page, THEMES[0]);
   return faults;
 }
 
@@ -274,6 +288,8 @@ for (const language of LANGUAGES) {
   test.serial(`sign-in and first run fit and can be used by everybody, in both themes: ${language}`, async (t) => {
     t.timeout(SLOW_MS);
     const stranger = (origin: string) => (options: Parameters<typeof visit>[2]) => visit(browser, origin, options);
+    const fresh = await startBrowsedConsole({ setUp: false });
+    t.teardown(() => fresh.stop());
     t.deepEqual(await look(stranger(console.origin), language, [{ name: 'sign-in', path: '/login' }]), []);
     t.deepEqual(await look(stranger(fresh.origin), language, [{ name: 'setup', path: '/setup' }]), []);
     t.deepEqual(await look(signedIn, language, FIRST_STEPS), []);
