@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -41,6 +42,7 @@ type Core struct {
 	log               *zap.Logger
 	tables            atomic.Pointer[exchange.Tables]
 	loopID            atomic.Pointer[string]
+	nodeID            atomic.Pointer[string]
 
 	components []any
 	making     []bool
@@ -160,6 +162,17 @@ func (c *Core) NoteJournal(name string, header *edgev1.JournalHeader, d Damage) 
 	}
 	c.nodeIDs[name] = header.GetNodeId()
 	c.setLoopID(header.GetNodeId())
+	id := header.GetNodeId()
+	c.nodeID.Store(&id)
+}
+
+// RowID names what a log tells of an exchange: by the node, this process and a number. No other exchange of any node has it.
+func (c *Core) RowID(x *exchange.Exchange) string {
+	node := ""
+	if id := c.nodeID.Load(); id != nil {
+		node = *id
+	}
+	return node + "-" + c.InstanceID + "-" + strconv.FormatUint(x.Row(), 10)
 }
 
 // Followed forgets that a journal was torn, after a change that came from the agent: the agent went on from where it ended, so what was missing was a record

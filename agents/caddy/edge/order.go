@@ -93,13 +93,14 @@ type responseRow struct {
 }
 
 var responseOrder = []responseRow{
-	{"count", exchange.FromAll, count.Answered},
 	{"cc-outcome", exchange.FromAll, cc.Outcome},
 	{"hsts", exchange.FromAll, handshake.StrictTransport},
 	{"alt-svc", exchange.FromAll, listen.AltSvc},
 	{"rules", exchange.FromAll, rules.Response},
 	{"encode", exchange.FromSite, encode.Response},
 	{"edge-headers", exchange.FromAll, edgeHeaders},
+	// Whatever replaces a response or its status comes before it.
+	{"count", exchange.FromAll, count.Answered},
 }
 
 // finishOrder hears of the end of every exchange.

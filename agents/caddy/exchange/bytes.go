@@ -10,13 +10,7 @@ import (
 // they pass. Call it once.
 func (x *Exchange) BillTo(a *Account) {
 	x.account, x.Body.account = a, a
-	in := &x.In
-	// The request line and the empty line.
-	n := len(in.Method) + 1 + len(in.Target.Raw) + len(" HTTP/1.1\r\n\r\n")
-	if _, named := in.Header["Host"]; !named {
-		n += len("Host: \r\n") + len(in.HostRaw)
-	}
-	a.receive(uint64(n+fieldBytes(in.Header)) + uint64(x.Body.total))
+	a.receive(uint64(x.requestBytes()) + uint64(x.Body.total))
 }
 
 // fieldBytes is what fields take with what HTTP/1 puts around them.
@@ -32,17 +26,16 @@ func fieldBytes(h http.Header) (n int) {
 // A field that the server adds where nobody else did.
 const dateField = len("Date: " + http.TimeFormat + "\r\n")
 
-// sentHead counts the head of an answer.
+// sentHead counts the header of a response.
 func (x *Exchange) sentHead(status int) {
-	if x.account == nil {
-		return
+	if status >= 200 || status == http.StatusSwitchingProtocols {
+		x.statusSent = status
+	} else {
+		x.interimSent += int64(x.headBytes(status))
 	}
-	h := x.writer.Header()
-	n := len("HTTP/1.1 200 \r\n\r\n") + len(http.StatusText(status)) + fieldBytes(h)
-	if _, dated := h["Date"]; !dated {
-		n += dateField
+	if x.account != nil {
+		x.account.send(uint64(x.headBytes(status)))
 	}
-	x.account.send(uint64(n))
 }
 
 // sent counts bytes of a body that were written to the client.
@@ -53,28 +46,39 @@ func (x *Exchange) sent(n int64) {
 	}
 }
 
-// billedConn is the connection of a tunnel that no meter counts.
-type billedConn struct {
+// countedConn is the connection of a tunnel. Without an account a meter counts it for its site.
+type countedConn struct {
 	net.Conn
+	traffic *tunnelTraffic
 	account *Account
 }
 
+func (c *countedConn) received(n int) {
+	c.traffic.received.Add(int64(max(n, 0)))
+	if c.account != nil {
+		c.account.receive(uint64(max(n, 0)))
+	}
+}
+
 // Read counts what came.
-func (c *billedConn) Read(p []byte) (int, error) {
+func (c *countedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	c.account.receive(uint64(max(n, 0)))
+	c.received(n)
 	return n, err
 }
 
 // Write counts what left.
-func (c *billedConn) Write(p []byte) (int, error) {
+func (c *countedConn) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
-	c.account.send(uint64(max(n, 0)))
+	c.traffic.sent.Add(int64(max(n, 0)))
+	if c.account != nil {
+		c.account.send(uint64(max(n, 0)))
+	}
 	return n, err
 }
 
 // CloseWrite ends the sending half.
-func (c *billedConn) CloseWrite() error {
+func (c *countedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}

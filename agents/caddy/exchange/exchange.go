@@ -51,6 +51,12 @@ type Exchange struct {
 	facts    []fact
 	known    []int
 	marks    []Count
+	// See traffic.go.
+	statusSent  int
+	interimSent int64
+	tunnelled   tunnelTraffic
+	row         uint64
+	draw        uint32
 }
 
 // Inbound is the request as the client sent it, read once.

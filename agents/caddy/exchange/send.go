@@ -126,9 +126,8 @@ func (x *Exchange) sendUpgrade(a *Answer) bool {
 		return false
 	}
 	defer client.Close()
-	if x.account != nil {
-		client = &billedConn{client, x.account}
-	}
+	counted := &countedConn{client, &x.tunnelled, x.account}
+	client = counted
 	if x.Memory != nil {
 		// A tunnel has a connection of its own, which counts.
 		x.Memory.Leave()
@@ -136,9 +135,7 @@ func (x *Exchange) sendUpgrade(a *Answer) bool {
 	var early []byte
 	if n := buffered.Reader.Buffered(); n > 0 {
 		early, _ = buffered.Reader.Peek(n)
-		if x.account != nil {
-			x.account.receive(uint64(n))
-		}
+		counted.received(n)
 	}
 	a.Upgrade.Join(client, early)
 	return true

@@ -13,8 +13,9 @@ var blocked = exchange.NewCount("blocked.ban")
 func Stage(c *core.Core) exchange.Stage {
 	bans := Of(c)
 	return func(x *exchange.Exchange) *exchange.Answer {
-		if _, banned := bans.Lookup(x.Plan.SiteID, x.In.Client); banned && !core.ExemptClient(x) {
+		if hit, banned := bans.Lookup(x.Plan.SiteID, x.In.Client); banned && !core.ExemptClient(x) {
 			x.Mark(blocked)
+			exchange.Ban.Of(x).Site = hit.SiteID != ""
 			return pages.RespondBanned(x)
 		}
 		return nil

@@ -19,7 +19,9 @@ func Stage(c *core.Core) exchange.Stage {
 			return nil
 		}
 		visit := visitOf(x, protection)
-		return challenges.Admit(x, &visit, demand)
+		a := challenges.Admit(x, &visit, demand)
+		*exchange.Challenged.Of(x) = exchange.ChallengeVerdict{Demand: demand, Pass: challenges.PassLevel(x), Met: a == nil}
+		return a
 	}
 }
 

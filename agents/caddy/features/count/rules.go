@@ -59,6 +59,10 @@ func (s *Stats) Note(x *exchange.Exchange, rule *exchange.RuleName, what exchang
 	if x.Local || x.Plan == nil {
 		return
 	}
+	if what != exchange.RuleOfWAF {
+		// The fact of the WAF has its own.
+		exchange.Matched.Of(x).Add(rule, what)
+	}
 	if rule.Platform {
 		s.node.rules.add(rule, what)
 		s.node.Touch()

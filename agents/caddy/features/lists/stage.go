@@ -16,6 +16,7 @@ func Stage(*core.Core) exchange.Stage {
 			return nil
 		}
 		if onBlockList(x.Tables, x.In.Client) {
+			*exchange.BlockListed.Of(x) = true
 			x.Defer(deny)
 		}
 		return nil
