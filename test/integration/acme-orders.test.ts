@@ -70,7 +70,10 @@ test.serial('an issued certificate is not bound to its site while a node lacks a
   const name = newName();
   const site = await newSite(name);
   const lacking = await api.node(cluster.clusterId, 'old', { features: ['http01-v1'], online: false });
-  t.teardown(() => api.sql('node').where({ id: lacking }).delete());
+  // Awaited here: a query of knex runs only when something waits for it.
+  t.teardown(async () => {
+    await api.sql('node').where({ id: lacking }).delete();
+  });
   const revisions = await api.reasons(cluster.clusterId);
   const made = await request([name], { bindSiteId: site.id });
   t.is((await orderOver(api, made.id)).state, 'done');
