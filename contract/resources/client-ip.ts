@@ -26,10 +26,17 @@ const DropForwardedFor = Type.Boolean({
     'that the client sent.',
 });
 
+const TrustForwardedProto = Type.Boolean({
+  description:
+    'Mode `header` only: whether trusted peers say in X-Forwarded-Proto, or in `Forwarded` if that is the ' +
+    'header, how the client came. Redirects to HTTPS, HSTS, cookies, rules and origins go by it. Absent: true.',
+});
+
 export const ClientIpSettings = Type.Object({
   mode: Mode,
   trustedCidrs: Type.Optional(TrustedCidrs),
   header: Type.Optional(Header),
+  trustForwardedProto: Type.Optional(TrustForwardedProto),
   dropForwardedFor: Type.Optional(DropForwardedFor),
 });
 
@@ -65,6 +72,7 @@ export const clientIp = resource(
           mode: { ...Mode, default: 'direct' },
           trustedCidrs: Type.Optional(TrustedCidrs),
           header: Type.Optional(Header),
+          trustForwardedProto: Type.Optional(TrustForwardedProto),
           dropForwardedFor: Type.Optional(DropForwardedFor),
         },
         { additionalProperties: false },

@@ -8,7 +8,8 @@ import type { SettingColumn } from './cluster-settings.ts';
 export type ClientIp =
   | { mode: 'direct'; dropForwardedFor: boolean }
   | { mode: 'proxy_protocol' }
-  | { mode: 'header'; trustedCidrs: string[]; header: string };
+  /** Absent: trusted peers are believed how the client came. */
+  | { mode: 'header'; trustedCidrs: string[]; header: string; trustForwardedProto?: false };
 
 const DEFAULT_CLIENT_IP: ClientIp = { mode: 'direct', dropForwardedFor: false };
 
@@ -30,8 +31,9 @@ export const clientIpKind = singleClusterKind({
   compile(settings) {
     if (settings.mode === 'direct' && !settings.dropForwardedFor) return null;
     const { mode, ...fields } = settings;
+    const ignoreForwardedProto = settings.mode === 'header' && settings.trustForwardedProto === false;
     return {
-      body: toBinary(ClientIpSchema, create(ClientIpSchema, { ...fields, mode: MODES[mode] })),
+      body: toBinary(ClientIpSchema, create(ClientIpSchema, { ...fields, ignoreForwardedProto, mode: MODES[mode] })),
       features: ['client-ip-v1'],
       refs: [],
     };

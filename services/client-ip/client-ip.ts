@@ -32,7 +32,7 @@ const HEADER = /^[a-z0-9-]{1,64}$/;
 const FIELDS_OF_MODE = {
   direct: ['dropForwardedFor'],
   proxy_protocol: [],
-  header: ['trustedCidrs', 'header'],
+  header: ['trustedCidrs', 'header', 'trustForwardedProto'],
 } as const;
 
 /** Settings as saved: the fields of the mode, normalised. Throws BAD_REQUEST. */
@@ -43,7 +43,12 @@ export function normaliseClientIp(given: GivenSettings): ClientIp {
   }
   if (given.mode === 'direct') return { mode: 'direct', dropForwardedFor: given.dropForwardedFor ?? false };
   if (given.mode === 'proxy_protocol') return { mode: 'proxy_protocol' };
-  return { mode: 'header', trustedCidrs: trustedCidrs(given.trustedCidrs), header: trustedHeader(given.header) };
+  return {
+    mode: 'header',
+    trustedCidrs: trustedCidrs(given.trustedCidrs),
+    header: trustedHeader(given.header),
+    ...(given.trustForwardedProto === false ? { trustForwardedProto: false } : {}),
+  };
 }
 
 function trustedCidrs(texts: readonly string[] | undefined): string[] {

@@ -61,7 +61,10 @@ type Exchange struct {
 
 // Inbound is the request as the client sent it, read once.
 type Inbound struct {
-	Method, Proto, Scheme string
+	Method, Proto string
+	// Scheme is how the client came, "https" also where a trusted proxy ended its TLS. Redirects to HTTPS, HSTS, cookies,
+	// rules and origins go by it; what needs the TLS of this connection goes by TLS.
+	Scheme string
 	// Major and Minor are of the protocol.
 	Major, Minor int
 	// Host is normalised; HostRaw is for the origin.
@@ -93,6 +96,9 @@ type Inbound struct {
 	ID       string
 	IDHeader []string
 }
+
+// Secure reports whether the client came over HTTPS.
+func (in *Inbound) Secure() bool { return in.Scheme == "https" }
 
 // Memory counts the memory of an exchange.
 type Memory interface {

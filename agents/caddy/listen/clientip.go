@@ -3,6 +3,7 @@ package listen
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -25,6 +26,8 @@ type ClientIPSetting struct {
 	// Canonical header name, "" outside header mode.
 	header  string
 	trusted *bart.Lite
+	// ignoreProto says that nobody is believed how the client came.
+	ignoreProto bool
 }
 
 var directClientIP = &ClientIPSetting{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_DIRECT, trusted: new(bart.Lite)}
@@ -52,6 +55,7 @@ func compileClientIP(message *configv1.ClientIp) (*ClientIPSetting, error) {
 			return nil, errors.New("the header mode needs the name of a header")
 		}
 		next.header = http.CanonicalHeaderKey(message.GetHeader())
+		next.ignoreProto = message.GetIgnoreForwardedProto()
 		for _, cidr := range message.GetTrustedCidrs() {
 			p, err := address.ParseNetwork(cidr)
 			if err != nil {
@@ -80,47 +84,97 @@ func (c *ClientIPSetting) Trusts(addr netip.Addr) bool {
 // past trusted addresses: the first other one is the client, because everything to its left was sent by it. Where
 // nothing readable remains, the client is the last address that was reached.
 func (c *ClientIPSetting) Resolve(peer, proxied netip.Addr, h http.Header) netip.Addr {
-	switch {
-	case c.Mode == configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL && proxied.IsValid():
+	if c.Mode == configv1.ClientIpMode_CLIENT_IP_MODE_PROXY_PROTOCOL && proxied.IsValid() {
 		return proxied
-	case c.header == "" || !c.trusted.Lookup(peer):
+	}
+	if !c.Trusts(peer) {
 		return peer
 	}
 	client := peer
-	values := h[c.header]
-	for i := len(values) - 1; i >= 0; i-- {
-		for rest, more := values[i], true; more; {
-			var item string
-			if comma := strings.LastIndexByte(rest, ','); comma >= 0 {
-				rest, item = rest[:comma], rest[comma+1:]
-			} else {
-				item, more = rest, false
-			}
-			if item = strings.Trim(item, " \t"); item == "" {
-				// RFC 9110 §5.6.1.2: a recipient ignores empty elements of a list.
-				continue
-			}
-			if c.header == "Forwarded" {
-				item = forwardedFor(item)
-			}
-			addr, ok := address.ParseForwarded(item)
-			if !ok {
-				return client
-			}
-			if client = addr; !c.trusted.Lookup(addr) {
-				return client
-			}
+	for item := range itemsBackwards(h[c.header]) {
+		if c.header == forwarded {
+			item = parameterOf(item, "for")
+		}
+		addr, ok := address.ParseForwarded(item)
+		if !ok {
+			return client
+		}
+		if client = addr; !c.trusted.Lookup(addr) {
+			return client
 		}
 	}
 	return client
 }
 
-// forwardedFor returns the node that an element of Forwarded was sent for (RFC 7239 §4), "" where it names none. A
-// quoted comma splits an element, which then names none, either: no address has one.
-func forwardedFor(element string) string {
+const forwarded = "Forwarded"
+
+// SchemeOf is how the client came, as the outermost trusted proxy says it in X-Forwarded-Proto, or in Forwarded where that
+// is the header of the client's address; "" where none does. Each proxy appends to the lists, so that an element stands as
+// far from the right as its proxy; a list that is shorter was begun by a trusted proxy.
+func (c *ClientIPSetting) SchemeOf(peer netip.Addr, h http.Header) string {
+	if c.ignoreProto || !c.Trusts(peer) {
+		return ""
+	}
+	// Trusted proxies between the client and this node, with the peer.
+	hops, scheme := 1, ""
+	for item := range itemsBackwards(h[c.header]) {
+		node := item
+		if c.header == forwarded {
+			scheme, node = schemeNamed(parameterOf(item, "proto")), parameterOf(item, "for")
+		}
+		if addr, ok := address.ParseForwarded(node); !ok || !c.trusted.Lookup(addr) {
+			break
+		}
+		hops++
+	}
+	if scheme != "" {
+		return scheme
+	}
+	for item := range itemsBackwards(h["X-Forwarded-Proto"]) {
+		scheme = schemeNamed(item)
+		if hops--; hops == 0 {
+			break
+		}
+	}
+	return scheme
+}
+
+// schemeNamed is the scheme of HTTP that a proxy names, in any case; "" for what is none.
+func schemeNamed(name string) string {
+	switch {
+	case strings.EqualFold(name, "https"), strings.EqualFold(name, "wss"):
+		return "https"
+	case strings.EqualFold(name, "http"), strings.EqualFold(name, "ws"):
+		return "http"
+	}
+	return ""
+}
+
+// itemsBackwards are the elements of a list in several lines, the last first. RFC 9110 §5.6.1.2: a recipient ignores empty
+// ones.
+func itemsBackwards(lines []string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := len(lines) - 1; i >= 0; i-- {
+			for rest, more := lines[i], true; more; {
+				comma := strings.LastIndexByte(rest, ',')
+				item := strings.Trim(rest[comma+1:], " \t")
+				if more = comma >= 0; more {
+					rest = rest[:comma]
+				}
+				if item != "" && !yield(item) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// parameterOf returns a parameter of an element of Forwarded (RFC 7239 §4), "" where it has none. A quoted comma splits an
+// element, which then has none, either: no address and no scheme has one.
+func parameterOf(element, name string) string {
 	for pair := range strings.SplitSeq(element, ";") {
-		name, value, ok := strings.Cut(strings.Trim(pair, " \t"), "=")
-		if !ok || !strings.EqualFold(name, "for") {
+		key, value, ok := strings.Cut(strings.Trim(pair, " \t"), "=")
+		if !ok || !strings.EqualFold(key, name) {
 			continue
 		}
 		if n := len(value); n >= 2 && value[0] == '"' && value[n-1] == '"' {

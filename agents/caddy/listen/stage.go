@@ -85,6 +85,9 @@ func Client(node *core.Core) exchange.Stage {
 		}
 		setting := ClientIP.Of(x.Tables)
 		in.Client = setting.Resolve(in.Peer, in.Proxied, in.Header)
+		if scheme := setting.SchemeOf(in.Peer, in.Header); scheme != "" {
+			in.Scheme = scheme
+		}
 		in.Claimed = claimed(node, setting, in.Client, in.Peer)
 		in.HideForwardedFor = setting.hidesForwardedFor()
 		return nil

@@ -523,6 +523,8 @@ export interface ClustersClientIpSetInput {
     trustedCidrs?: string[] | undefined;
     /** Mode `header` only: lower-case name of [a-z0-9-], for example cf-connecting-ip. Not allowed: hop-by-hop headers, host, cookie, authorization, x-request-id, x-svc-*. Up to 64 characters. */
     header?: string | undefined;
+    /** Mode `header` only: whether trusted peers say in X-Forwarded-Proto, or in `Forwarded` if that is the header, how the client came. Redirects to HTTPS, HSTS, cookies, rules and origins go by it. Absent: true. */
+    trustForwardedProto?: boolean | undefined;
     /** Mode `direct` only: whether origins receive only the peer in X-Forwarded-For, without the chain that the client sent. */
     dropForwardedFor?: boolean | undefined;
   };

@@ -60,7 +60,7 @@ func floodOf(x *exchange.Exchange) Demand {
 
 func visitOf(x *exchange.Exchange, p *Protection) Visit {
 	return Visit{
-		SiteID: x.Plan.SiteID, Client: x.In.Client, Secure: x.In.TLS != nil, RequestID: x.In.ID,
+		SiteID: x.Plan.SiteID, Client: x.In.Client, Secure: x.In.Secure(), RequestID: x.In.ID,
 		PassTTL: p.PassTTL, PowBits: p.PowDifficulty, PowHighBits: p.PowHighDifficulty,
 	}
 }

@@ -30,7 +30,8 @@ func SameName(*core.Core) exchange.Stage {
 func ForceHTTPS(c *core.Core) exchange.Stage {
 	terminator := terminators.Of(c)
 	return func(x *exchange.Exchange) *exchange.Answer {
-		if x.In.TLS != nil || x.HasDeferred() {
+		plain := x.In.TLS == nil
+		if x.In.Secure() && !plain || x.HasDeferred() {
 			return nil
 		}
 		s, override := siteHTTPS.Of(x.Plan), x.Overrides.ForceHTTPS
@@ -47,8 +48,8 @@ func ForceHTTPS(c *core.Core) exchange.Stage {
 		reached := s != nil && !waits && s.reaches(x.Plan, x.In.Host)
 		set := reached && s.redirect != nil && !s.redirect.excluded.have(x.Plan, x.In.Host)
 		switch {
-		case waits || !override.Or(set):
-			if s != nil && s.client != nil && s.client.required {
+		case x.In.Secure() || waits || !override.Or(set):
+			if plain && s != nil && s.client != nil && s.client.required {
 				x.Defer(requireCertificate)
 			}
 		case reached:
@@ -103,8 +104,11 @@ func portText(port uint16) string {
 // out where the site does.
 func StrictTransport(*core.Core) exchange.ResponseStage {
 	return func(x *exchange.Exchange, a *exchange.Answer) {
-		h := x.In.Handshake
-		if h == nil || h.Health || x.Plan == nil || x.Plan.SiteID != h.SiteID || x.In.Host != h.ServerName {
+		if !x.In.Secure() || x.Plan == nil {
+			return
+		}
+		// Without a handshake here a trusted proxy ended the TLS of the client.
+		if h := x.In.Handshake; h != nil && (h.Health || x.Plan.SiteID != h.SiteID || x.In.Host != h.ServerName) || h == nil && x.In.TLS != nil {
 			return
 		}
 		if s := siteHTTPS.Of(x.Plan); s != nil && s.hsts != nil {

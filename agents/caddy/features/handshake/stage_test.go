@@ -25,7 +25,7 @@ func (n *node) asked(host, target string, h *exchange.Handshake) *exchange.Excha
 	x.In.Host, _ = core.NormalizeHost(host)
 	x.Plan = core.PlanOfHost(x.Tables, x.In.Host)
 	if x.In.Handshake = h; h != nil {
-		x.In.TLS = &tls.ConnectionState{ServerName: h.ServerName}
+		x.In.TLS, x.In.Scheme = &tls.ConnectionState{ServerName: h.ServerName}, "https"
 	}
 	return x
 }
@@ -109,7 +109,7 @@ func TestForcingHTTPS(t *testing.T) {
 		}
 	}
 	for name, change := range map[string]func(*exchange.Exchange){
-		"HTTPS":        func(x *exchange.Exchange) { x.In.TLS = new(tls.ConnectionState) },
+		"HTTPS":        func(x *exchange.Exchange) { x.In.TLS, x.In.Scheme = new(tls.ConnectionState), "https" },
 		"a validation": func(x *exchange.Exchange) { *exchange.Validation.Of(x) = true },
 	} {
 		for _, host := range []string{"set.test", "none.test", "strict.test"} {
@@ -120,6 +120,25 @@ func TestForcingHTTPS(t *testing.T) {
 				t.Errorf("%s of %s: %s", name, host, told(x.Deferred()))
 			}
 		}
+	}
+	// Behind a trusted proxy the client's way counts, and a certificate is shown to the edge alone.
+	for _, c := range []struct {
+		host, scheme string
+		overTLS      bool
+		redirected   bool
+	}{{"set.test", "https", false, false}, {"set.test", "http", false, true}, {"set.test", "http", true, true}, {"none.test", "https", false, false}} {
+		x := n.asked(c.host, "/", nil)
+		if x.In.Scheme = c.scheme; c.overTLS {
+			x.In.TLS = new(tls.ConnectionState)
+		}
+		if ForceHTTPS(n.core)(x); x.HasDeferred() != c.redirected {
+			t.Errorf("%+v: %v", c, x.HasDeferred())
+		}
+	}
+	strict := n.asked("strict.test", "/", nil)
+	strict.In.Scheme = "https"
+	if ForceHTTPS(n.core)(strict); told(strict.Deferred()) != "403 client-cert-required" {
+		t.Error(told(strict.Deferred()))
 	}
 	// What rules hold back stands.
 	x := n.asked("set.test", "/", nil)
@@ -252,7 +271,7 @@ func TestClientCertificates(t *testing.T) {
 				}
 				h := n.last()
 				x := n.asked(c.host, "/", &h)
-				x.In.TLS = n.serverState()
+				x.In.TLS, x.In.Scheme = n.serverState(), "https"
 				if x.In.TLS.DidResume != state.DidResume {
 					t.Fatal("the state is of another connection")
 				}

@@ -213,7 +213,7 @@ func (c *run) become(t *testing.T, lists fakeLists) map[string]any {
 	})
 	x.In.Host, x.In.Scheme = c.Request.Host, c.Request.Scheme
 	if x.In.Scheme == "https" {
-		x.In.TLS = new(tls.ConnectionState)
+		x.In.TLS, x.In.Scheme = new(tls.ConnectionState), "https"
 	}
 	s.stage(x)
 	handshake.ForceHTTPS(s.core)(x)

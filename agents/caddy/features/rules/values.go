@@ -84,7 +84,7 @@ func (q *request) Number(field expr.Field) int64 {
 }
 
 // Truth is the value of a field that is true or false.
-func (q *request) Truth(field expr.Field) bool { return field == expr.SSL && q.x.In.TLS != nil }
+func (q *request) Truth(field expr.Field) bool { return field == expr.SSL && q.x.In.Secure() }
 
 // Address is the value of a field of addresses.
 func (q *request) Address(field expr.Field) netip.Addr {

@@ -43,6 +43,13 @@ export declare type ClientIp = Message<"svc.config.v1.ClientIp"> & {
    * @generated from field: bool drop_forwarded_for = 4;
    */
   dropForwardedFor: boolean;
+
+  /**
+   * Header mode: do not believe trusted peers how the client came, over HTTPS or not.
+   *
+   * @generated from field: bool ignore_forwarded_proto = 5;
+   */
+  ignoreForwardedProto: boolean;
 };
 
 /**

@@ -194,8 +194,10 @@ type ClientIp struct {
 	Header string `protobuf:"bytes,3,opt,name=header,proto3" json:"header,omitempty"`
 	// Direct mode: replace X-Forwarded-For by the peer instead of appending.
 	DropForwardedFor bool `protobuf:"varint,4,opt,name=drop_forwarded_for,json=dropForwardedFor,proto3" json:"drop_forwarded_for,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Header mode: do not believe trusted peers how the client came, over HTTPS or not.
+	IgnoreForwardedProto bool `protobuf:"varint,5,opt,name=ignore_forwarded_proto,json=ignoreForwardedProto,proto3" json:"ignore_forwarded_proto,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *ClientIp) Reset() {
@@ -252,6 +254,13 @@ func (x *ClientIp) GetHeader() string {
 func (x *ClientIp) GetDropForwardedFor() bool {
 	if x != nil {
 		return x.DropForwardedFor
+	}
+	return false
+}
+
+func (x *ClientIp) GetIgnoreForwardedProto() bool {
+	if x != nil {
+		return x.IgnoreForwardedProto
 	}
 	return false
 }
@@ -553,12 +562,13 @@ var File_svc_config_v1_cluster_proto protoreflect.FileDescriptor
 
 const file_svc_config_v1_cluster_proto_rawDesc = "" +
 	"\n" +
-	"\x1bsvc/config/v1/cluster.proto\x12\rsvc.config.v1\"\xa6\x01\n" +
+	"\x1bsvc/config/v1/cluster.proto\x12\rsvc.config.v1\"\xdc\x01\n" +
 	"\bClientIp\x12/\n" +
 	"\x04mode\x18\x01 \x01(\x0e2\x1b.svc.config.v1.ClientIpModeR\x04mode\x12#\n" +
 	"\rtrusted_cidrs\x18\x02 \x03(\tR\ftrustedCidrs\x12\x16\n" +
 	"\x06header\x18\x03 \x01(\tR\x06header\x12,\n" +
-	"\x12drop_forwarded_for\x18\x04 \x01(\bR\x10dropForwardedFor\"\xed\x01\n" +
+	"\x12drop_forwarded_for\x18\x04 \x01(\bR\x10dropForwardedFor\x124\n" +
+	"\x16ignore_forwarded_proto\x18\x05 \x01(\bR\x14ignoreForwardedProto\"\xed\x01\n" +
 	"\fUnknownHosts\x12C\n" +
 	"\funknown_host\x18\x01 \x01(\x0e2 .svc.config.v1.UnknownHostActionR\vunknownHost\x12=\n" +
 	"\tip_access\x18\x02 \x01(\x0e2 .svc.config.v1.UnknownHostActionR\bipAccess\x12&\n" +
