@@ -104,6 +104,8 @@ func (in *Inbound) Secure() bool { return in.Scheme == "https" }
 type Memory interface {
 	// Take counts more bytes, and reports whether the exchange may hold them.
 	Take(bytes int64) bool
+	// TakeSpare is Take for what the exchange can do without: half of each limit stays for others.
+	TakeSpare(bytes int64) bool
 	// Give ends the counting of bytes that were taken.
 	Give(bytes int64)
 	// Leave ends the counting of the exchange.

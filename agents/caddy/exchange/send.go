@@ -43,7 +43,7 @@ func (x *Exchange) write(a *Answer) (ok bool) {
 		return !x.Body.leftOver() || x.endConnection(a)
 	}
 	x.sink.x = x
-	err := a.Body.CopyTo(a.chain(&x.sink))
+	err := x.copyBody(a.Body, a.chain(&x.sink))
 	a.closeBody()
 	if err != nil {
 		return false
@@ -53,6 +53,13 @@ func (x *Exchange) write(a *Answer) (ok bool) {
 	}
 	x.sendTrailer(a)
 	return true
+}
+
+func (x *Exchange) copyBody(body Source, client Sink) error {
+	if source, movable := body.(MovableSource); movable && source.MayMove() {
+		return x.copyBehind(source, client)
+	}
+	return body.CopyTo(client)
 }
 
 var closeValue = []string{"close"}

@@ -15,7 +15,8 @@ const (
 	maxChunkWaste = 64 << 10
 )
 
-// deliver sends the body of an answer to the client. Its error is the origin's; errClient wraps one of the client's.
+// deliver sends the body of an answer to the client. Its error is the origin's; errClient wraps one of the client's. What
+// was written last may still be on its way when another goroutine delivers the rest.
 func (c *conn) deliver(sink exchange.Sink, a *response, trailer *http.Header) error {
 	switch {
 	case a.chunked:
@@ -23,9 +24,33 @@ func (c *conn) deliver(sink exchange.Sink, a *response, trailer *http.Header) er
 	case a.length == 0:
 		return nil
 	case a.length > 0:
-		return c.deliverLength(sink, a.length)
+		a.left = a.length
+		return c.deliverLength(sink, a)
 	}
 	return c.deliverToEnd(sink)
+}
+
+// deliverRest goes on where deliver is writing.
+func (c *conn) deliverRest(sink exchange.Sink, a *response, trailer *http.Header) error {
+	// The buffer is being written.
+	rest := c.buf[c.r:c.w]
+	c.buf, c.r, c.w = nil, 0, 0
+	c.grow(max(largeBuffer, len(rest)))
+	c.w = copy(c.buf, rest)
+	switch {
+	case a.chunked:
+		return c.deliverChunked(sink, a, trailer)
+	case a.length > 0:
+		return c.deliverLength(sink, a)
+	}
+	return c.deliverToEnd(sink)
+}
+
+// next takes up to most bytes of the buffer, which stay in it until more is read.
+func (c *conn) next(most int64) []byte {
+	n := int(min(most, int64(c.w-c.r)))
+	c.r += n
+	return c.buf[c.r-n : c.r]
 }
 
 type clientError struct{ error }
@@ -33,19 +58,18 @@ type clientError struct{ error }
 // Unwrap gives the cause.
 func (e clientError) Unwrap() error { return e.error }
 
-func (c *conn) deliverLength(sink exchange.Sink, left int64) error {
-	if left > int64(c.w-c.r) {
+func (c *conn) deliverLength(sink exchange.Sink, a *response) error {
+	if a.left > int64(c.w-c.r) {
 		c.grow(largeBuffer)
 	}
-	for {
-		n := int(min(left, int64(c.w-c.r)))
-		if n > 0 {
-			if err := sink.Write(c.buf[c.r : c.r+n]); err != nil {
+	for a.left > 0 {
+		if piece := c.next(a.left); len(piece) > 0 {
+			a.left -= int64(len(piece))
+			if err := sink.Write(piece); err != nil {
 				return clientError{err}
 			}
-			c.r += n
-			if left -= int64(n); left == 0 {
-				return nil
+			if a.left == 0 {
+				break
 			}
 			// A full buffer means more is there already.
 			if c.w < len(c.buf) {
@@ -58,15 +82,15 @@ func (c *conn) deliverLength(sink exchange.Sink, left int64) error {
 			return unexpected(err)
 		}
 	}
+	return nil
 }
 
 func (c *conn) deliverToEnd(sink exchange.Sink) error {
 	for {
 		if c.w > c.r {
-			if err := sink.Write(c.buf[c.r:c.w]); err != nil {
+			if err := sink.Write(c.next(int64(c.w - c.r))); err != nil {
 				return clientError{err}
 			}
-			c.r = c.w
 			if c.w == len(c.buf) {
 				c.grow(largeBuffer)
 			}
@@ -83,26 +107,26 @@ func (c *conn) deliverToEnd(sink exchange.Sink) error {
 }
 
 func (c *conn) deliverChunked(sink exchange.Sink, a *response, trailer *http.Header) error {
-	waste := 0
 	for {
-		size, err := c.chunkSize(&waste, sink)
-		if err != nil {
-			return unexpected(err)
+		if !a.inChunk {
+			size, err := c.chunkSize(&a.waste, sink)
+			if err != nil {
+				return unexpected(err)
+			}
+			if size == 0 {
+				break
+			}
+			if size > int64(len(c.buf)) {
+				c.grow(largeBuffer)
+			}
+			a.left, a.inChunk = size, true
 		}
-		if size == 0 {
-			break
-		}
-		if size > int64(len(c.buf)) {
-			c.grow(largeBuffer)
-		}
-		for left := size; left > 0; {
-			n := int(min(left, int64(c.w-c.r)))
-			if n > 0 {
-				if err := sink.Write(c.buf[c.r : c.r+n]); err != nil {
+		for a.left > 0 {
+			if piece := c.next(a.left); len(piece) > 0 {
+				a.left -= int64(len(piece))
+				if err := sink.Write(piece); err != nil {
 					return clientError{err}
 				}
-				c.r += n
-				left -= int64(n)
 				continue
 			}
 			if err := sink.Flush(); err != nil {
@@ -115,6 +139,7 @@ func (c *conn) deliverChunked(sink exchange.Sink, a *response, trailer *http.Hea
 		if err := c.chunkEnd(); err != nil {
 			return unexpected(err)
 		}
+		a.inChunk = false
 	}
 	return unexpected(c.readTrailer(trailer, a))
 }

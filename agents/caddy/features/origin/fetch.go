@@ -74,6 +74,7 @@ type fetch struct {
 	// Where the request is going on at the moment: a connection of the own client, or an upload in the hands of the other.
 	asking *conn
 	shared *sharedBody
+	moving moving
 	// A response of an origin that is worse than another's, and better than an error of the edge.
 	held heldAnswer
 	// Of the own client's response, once there is one.
@@ -312,14 +313,10 @@ func (t *fetch) from(outcome *exchange.OriginOutcome) {
 func (t *fetch) CopyTo(sink exchange.Sink) error {
 	c := t.conn
 	err := c.deliver(sink, t.response, t.trailer)
-	var gone clientError
-	left := errors.As(err, &gone)
-	switch {
-	case left || err != nil && t.ctx.Err() != nil:
-		t.outcome.Error = errorAborted
-	case err != nil:
-		t.outcome.Error = string(classOf(err))
+	if errors.Is(err, exchange.ErrMoved) {
+		return err
 	}
+	left := t.cutShort(err)
 	if left && (t.x == nil || t.in.Major != 1) {
 		// An HTTP/2 server may still be writing what a failed write was given.
 		c.buf, c.r, c.w = nil, 0, 0
@@ -336,10 +333,48 @@ func (t *fetch) CopyTo(sink exchange.Sink) error {
 	return err
 }
 
+// MayMove reports whether nothing but the body of the answer is on its way: an upload hangs on the goroutine of its request.
+func (t *fetch) MayMove() bool { return t.conn.upload == nil }
+
+// Resume copies the rest of the body while CopyTo waits for the client, and ends the use of the connection.
+func (t *fetch) Resume(sink exchange.Sink) error {
+	c := t.conn
+	if !t.moving.begin(c) {
+		return errAborted
+	}
+	err := c.deliverRest(sink, t.response, t.trailer)
+	t.cutShort(err)
+	t.end(t.moving.end() && err == nil)
+	return err
+}
+
+// cutShort notes why a body ended early, and reports whether that is because of the client.
+func (t *fetch) cutShort(err error) (left bool) {
+	var gone clientError
+	left = errors.As(err, &gone)
+	switch {
+	case left || err != nil && t.ctx.Err() != nil:
+		t.outcome.Error = errorAborted
+	case err != nil:
+		t.outcome.Error = string(classOf(err))
+	}
+	return left
+}
+
+// end notes what the fetch took, and ends the use of the connection.
+func (t *fetch) end(complete bool) {
+	t.outcome.Bytes, t.outcome.Total = t.conn.received, time.Since(t.begun)
+	t.drop(complete)
+}
+
+// Interrupt ends the waiting for the origin.
+func (t *fetch) Interrupt() { t.moving.interrupt() }
+
 // Close ends the use of the connection to the origin. Nothing may go on after the request.
 func (t *fetch) Close() {
-	t.outcome.Bytes, t.outcome.Total = t.conn.received, time.Since(t.begun)
-	t.drop(t.complete)
+	if t.conn != nil {
+		t.end(t.complete)
+	}
 	t.free()
 }
 

@@ -29,6 +29,10 @@ type response struct {
 	// Length of the body; -1 when it ends with the connection. Without meaning when chunked.
 	length  int64
 	chunked bool
+	// What is left of the body, or of its chunk; in a chunk; bytes of framing that no data paid for.
+	left    int64
+	inChunk bool
+	waste   int
 	// The connection cannot be used again.
 	close bool
 	// How long the origin says that it keeps an idle connection; 0 where it does not say.

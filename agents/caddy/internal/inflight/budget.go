@@ -179,6 +179,23 @@ func (h *Holding) Take(bytes int64) bool {
 	return fits
 }
 
+// TakeSpare is Take for memory that the request can do without: it ends no other request, is not counted as refused, and
+// leaves half of each limit.
+func (h *Holding) TakeSpare(bytes int64) bool {
+	b := h.budget
+	if b == nil {
+		return true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	limits := b.counters.Limits
+	if h.state != inside || over(2*(b.counters.Bytes+bytes), limits.Total) || h.network != nil && over(2*(h.network.bytes+bytes), limits.PerNetwork) {
+		return false
+	}
+	b.add(h, bytes)
+	return true
+}
+
 // Give ends the counting of bytes that were taken.
 func (h *Holding) Give(bytes int64) {
 	b := h.budget
