@@ -79,9 +79,9 @@ func TestProtectionOutOfRangeFailsAlone(t *testing.T) {
 		{"protection", "a", &configv1.SiteProtection{PowDifficulty: 16, PowHighDifficulty: 15}, "pow_high_difficulty"},
 		{"protection", "a", &configv1.SiteProtection{PowHighDifficulty: 27}, "pow_high_difficulty"},
 		{"protection", "a", &configv1.SiteProtection{UnderAttackChallenge: 5}, "capability"},
-		{"platform-protection", "x", &configv1.PlatformProtection{}, "without an id"},
+		{"platform-protection", "x", &configv1.PlatformProtection{}, "empty id"},
 		{"platform-protection", "", &configv1.PlatformProtection{UnderAttackChallenge: -1}, "capability"},
-		{"challenge-keys", "x", &configv1.ChallengeKeysMarker{}, "without an id"},
+		{"challenge-keys", "x", &configv1.ChallengeKeysMarker{}, "empty id"},
 	} {
 		failed := edgetest.Change(t, newCore(t), []*configv1.Entry{edgetest.Entry(c.kind, c.id, c.body)})
 		if len(failed) != 1 || !strings.Contains(failed[0].GetReason(), c.reason) {
