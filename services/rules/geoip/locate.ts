@@ -1,8 +1,8 @@
 // Country and autonomous system of an address, by the databases that the console is given: for trials of rules.
 import { readFile, stat } from 'node:fs/promises';
-import { parseAddress } from '../../../contract/scalars/cidr.ts';
+import { Reader, type Response } from 'mmdb-lib';
+import { formatAddress, parseAddress } from '../../../contract/scalars/cidr.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
-import { MmdbReader, type MmdbValue } from './mmdb-reader.ts';
 
 /** What is known of an address; null: there is no database that tells. Empty or 0: the database does not have it. */
 export interface Location {
@@ -14,17 +14,17 @@ export interface Location {
 interface Opened {
   /** Of the file as it was read. */
   version: string;
-  reader: MmdbReader;
+  reader: Reader<Response>;
 }
 
 const opened = new Map<string, Opened>();
 
 export async function locate({ env, log }: Pick<Runtime, 'env' | 'log'>, address: string): Promise<Location> {
-  const bytes = bytesOf(address);
-  const recordIn = async (path: string | null): Promise<MmdbValue | undefined> => {
+  const plain = formatAddress(parseAddress(address)!);
+  const recordIn = async (path: string | null): Promise<object | null | undefined> => {
     if (path === null) return undefined;
     try {
-      return (await readerOf(path)).get(bytes);
+      return (await readerOf(path)).get(plain);
     } catch (err) {
       log.warn({ err, path }, 'GeoIP database not usable');
       return undefined;
@@ -39,30 +39,21 @@ export async function locate({ env, log }: Pick<Runtime, 'env' | 'log'>, address
 }
 
 /** Read at the first use, and again when the file is another. */
-async function readerOf(path: string): Promise<MmdbReader> {
+async function readerOf(path: string): Promise<Reader<Response>> {
   const { mtimeMs, size, ino } = await stat(path);
   const version = `${ino} ${mtimeMs} ${size}`;
   const known = opened.get(path);
   if (known?.version === version) return known.reader;
-  const reader = new MmdbReader(await readFile(path));
+  const reader = new Reader(await readFile(path));
   opened.set(path, { version, reader });
   return reader;
 }
 
-function bytesOf(text: string): Uint8Array {
-  const { family, value } = parseAddress(text)!;
-  const hex = value.toString(16).padStart(family === 4 ? 8 : 32, '0');
-  return Buffer.from(hex, 'hex');
+function valueAt(record: unknown, ...path: string[]): unknown {
+  return path.reduce((value, name) => (value as Record<string, unknown> | null | undefined)?.[name], record);
 }
 
-function valueAt(record: MmdbValue, ...path: string[]): MmdbValue | undefined {
-  return path.reduce<MmdbValue | undefined>(
-    (value, name) => (value as Record<string, MmdbValue> | null | undefined)?.[name],
-    record,
-  );
-}
-
-function textAt(record: MmdbValue, ...path: string[]): string {
+function textAt(record: object | null, ...path: string[]): string {
   const text = valueAt(record, ...path);
   return typeof text === 'string' ? text : '';
 }
