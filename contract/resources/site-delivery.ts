@@ -69,6 +69,11 @@ export const Launch = Type.Object({
     id: Nullable(Id),
     name: Nullable(Type.String()),
     uncovered: Type.Array(Type.String()),
+    partly: Type.Array(Type.String(), {
+      description:
+        'Suffix and pattern domains that certificates cover for some of their names only. The edge redirects no other ' +
+        'of their names to HTTPS.',
+    }),
     error: Nullable(Type.String()),
   }),
   leftOutOrigins: Type.Array(

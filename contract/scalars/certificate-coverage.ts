@@ -8,6 +8,14 @@ export function uncoveredDomains(domains: readonly Domain[], names: Iterable<str
   return domains.filter((domain) => !isCovered(domain, known));
 }
 
+/**
+ * Domains with names that no certificate can have: a suffix also means names below its first level, and a pattern names
+ * nothing. The edge redirects only those of their names to HTTPS that the certificates of the site have.
+ */
+export function partlyCoveredDomains(domains: readonly Domain[]): Domain[] {
+  return domains.filter(({ form }) => form === 'suffix' || form === 'pattern');
+}
+
 /** The name that a certificate has for a domain; null for a pattern. */
 export function nameOfDomain(domain: Domain): string | null {
   if (domain.form === 'pattern') return null;

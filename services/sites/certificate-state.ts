@@ -1,7 +1,7 @@
 // What certificates do for a site, in one word.
 import type { Output } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
-import { uncoveredDomains } from '../../contract/scalars/certificate-coverage.ts';
+import { partlyCoveredDomains, uncoveredDomains } from '../../contract/scalars/certificate-coverage.ts';
 import { formatDomain } from '../../contract/scalars/domain.ts';
 import { type CertificateRow, certificateForSite, certificatesById } from '../../models/certificates/certificate.ts';
 import type { SiteRow } from '../../models/sites/site.ts';
@@ -28,15 +28,19 @@ export async function certificateState(sql: Runtime['pools']['api'], site: SiteR
   const found = await certificatesById(sql, ids);
   const bound = ids.flatMap((id) => found.get(id) ?? []);
   const [first = coming] = bound;
-  if (!first) return { state: 'none', id: null, name: null, uncovered: [], error: null };
+  if (!first) return { state: 'none', id: null, name: null, uncovered: [], partly: [], error: null };
   const valid = bound.filter(({ notAfter }) => notAfter !== null && notAfter > now);
   const open = uncoveredDomains(site.domains, namesOf(valid));
   const uncovered = open.map(formatDomain);
+  const partly = partlyCoveredDomains(site.domains)
+    .filter((domain) => !open.includes(domain))
+    .map(formatDomain);
   const told = (state: State['state'], { id, name }: CertificateRow, error: string | null = null): State => ({
     state,
     id,
     name,
     uncovered,
+    partly,
     error,
   });
   if (open.length === 0) return told('covered', first);

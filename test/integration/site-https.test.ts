@@ -342,10 +342,10 @@ test('domains that an authority can be asked for wait for it by plain HTTP', asy
 test('the launch check says what certificates do for the site', async (t) => {
   const site = await newSite();
   const launch = async () => (await api.ok('GET', `/sites/${site.id}/launch`)).certificate;
-  t.deepEqual(await launch(), { state: 'none', id: null, name: null, uncovered: [], error: null });
+  t.deepEqual(await launch(), { state: 'none', id: null, name: null, uncovered: [], partly: [], error: null });
   const { id, name } = await upload(await testCertificate([site.main]));
   await site.put({ certificateId: id });
-  t.deepEqual(await launch(), { state: 'covered', id, name, uncovered: [], error: null });
+  t.deepEqual(await launch(), { state: 'covered', id, name, uncovered: [], partly: [], error: null });
   await api
     .sql('certificate')
     .where({ id })
@@ -356,6 +356,18 @@ test('the launch check says what certificates do for the site', async (t) => {
     return items.find(({ kind }: Body) => kind === 'certificates_ending');
   };
   t.like(await attention(), { count: 1, named: [{ type: 'site', id: site.id }] });
+});
+
+test('the launch check names domains that certificates cover for some names only', async (t) => {
+  const site = await newSite();
+  const suffix = `.deep.${site.main}`;
+  const pattern = `~^rx[0-9]+\\.${site.main.replaceAll('.', '\\.')}$`;
+  await api.ok('PATCH', `/sites/${site.id}`, { domains: [site.main, suffix, pattern] });
+  const { id } = await upload(await testCertificate([site.main, `*${suffix}`]));
+  await site.put({ certificateId: id });
+  const { certificate } = await api.ok('GET', `/sites/${site.id}/launch`);
+  t.like(certificate, { state: 'covered', uncovered: [] });
+  t.deepEqual(certificate.partly.toSorted(), [suffix, pattern].toSorted());
 });
 
 test('the launch check tells requests for a site without a certificate from those that cannot bring one', async (t) => {
@@ -382,6 +394,7 @@ test('the launch check tells requests for a site without a certificate from thos
     id,
     name: 'Coming',
     uncovered: [site.main],
+    partly: [],
     error,
   });
   t.deepEqual(await launch(), coming('issuing'));

@@ -768,6 +768,8 @@ export interface Launch {
     id: string | null;
     name: string | null;
     uncovered: string[];
+    /** Suffix and pattern domains that certificates cover for some of their names only. The edge redirects no other of their names to HTTPS. */
+    partly: string[];
     error: string | null;
   };
   /** Origins that receive no requests, in the order of the site. */
