@@ -9,7 +9,7 @@ const Revision = { ...Nullable(Decimal), description: 'New revision; null: nodes
 
 export const Unpublished = Type.Object({
   clusterId: Id,
-  items: Type.Array(ObjectChange, {
+  changes: Type.Array(ObjectChange, {
     description: 'Changed settings by kind, from what nodes run to what is saved; the next save publishes them.',
   }),
   discardable: Type.Boolean({
@@ -25,7 +25,6 @@ export const Unpublished = Type.Object({
 const reads = {
   method: 'GET',
   status: 200,
-  access: 'operator',
   readOnly: true,
   audit: null,
   idempotency: 'accepted',
@@ -36,7 +35,6 @@ const reads = {
 const changes = {
   method: 'POST',
   status: 200,
-  access: 'operator',
   readOnly: false,
   idempotency: 'accepted',
   input: Input({ id: Id }),
@@ -51,12 +49,14 @@ const Discarded = Type.Object({
 export const unpublishedOfSite = resource('sites', {
   unpublished: procedure({
     ...reads,
+    access: 'operator',
     path: '/sites/{id}/unpublished',
     summary: 'Returns the saved settings of a site that no node runs.',
     errors: ['SITE_NOT_FOUND'],
   }),
   publishUnpublished: procedure({
     ...changes,
+    access: 'operator',
     path: '/sites/{id}/unpublished/publish',
     summary: 'Publishes the saved settings of a site that no node runs; with canaries, starts one.',
     output: Published,
@@ -65,6 +65,7 @@ export const unpublishedOfSite = resource('sites', {
   }),
   discardUnpublished: procedure({
     ...changes,
+    access: 'operator',
     path: '/sites/{id}/unpublished/discard',
     summary: 'Restores the saved settings of a site to what nodes run.',
     output: Discarded,
@@ -76,12 +77,14 @@ export const unpublishedOfSite = resource('sites', {
 export const unpublishedOfCluster = resource('clusters', {
   unpublished: procedure({
     ...reads,
+    access: 'operator',
     path: '/clusters/{id}/unpublished',
     summary: 'Returns the saved settings of a cluster, without its sites, that no node runs.',
     errors: ['CLUSTER_NOT_FOUND'],
   }),
   publishUnpublished: procedure({
     ...changes,
+    access: 'operator',
     path: '/clusters/{id}/unpublished/publish',
     summary: 'Publishes the saved settings of a cluster that no node runs; with canaries, starts one.',
     output: Published,
@@ -90,6 +93,7 @@ export const unpublishedOfCluster = resource('clusters', {
   }),
   discardUnpublished: procedure({
     ...changes,
+    access: 'operator',
     path: '/clusters/{id}/unpublished/discard',
     summary: 'Restores the saved settings of a cluster to what nodes run.',
     output: Discarded,

@@ -57,7 +57,7 @@ export async function readUnpublished({ pools }: Runtime, place: Place): Promise
   const cause = found.length > 0 ? await latestRetreat(sql, place.clusterId) : undefined;
   return {
     clusterId: place.clusterId,
-    items: [...Map.groupBy(found, ({ kind }) => kind).values()].map((parts) => present(parts, place, subject!)),
+    changes: [...Map.groupBy(found, ({ kind }) => kind).values()].map((parts) => present(parts, place, subject!)),
     discardable: isDiscardable(found),
     cause: cause
       ? { revision: cause.number, reasonCode: cause.reason, createdAt: cause.createdAt.toISOString() }

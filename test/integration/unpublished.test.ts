@@ -18,8 +18,8 @@ const newDomain = () => `unpublished-${made++}.example`;
 const head = async (clusterId: string): Promise<Body> =>
   (await api.ok('GET', `/clusters/${clusterId}/revisions?pageSize=1`)).items[0];
 const unpublished = (path: string): Promise<Body> => api.ok('GET', `${path}/unpublished`);
-const fieldsOf = ({ items }: Body): Body[] =>
-  items.flatMap(({ kind, fields }: Body) => fields.map(({ path, from, to }: Body) => [kind, path, from, to]));
+const fieldsOf = ({ changes }: Body): Body[] =>
+  changes.flatMap(({ kind, fields }: Body) => fields.map(({ path, from, to }: Body) => [kind, path, from, to]));
 
 /** A cluster with one node that tries changes, and a site. */
 async function trying(): Promise<{ clusterId: string; id: string }> {
@@ -42,7 +42,7 @@ const abort = (clusterId: string) => api.ok('POST', `/clusters/${clusterId}/roll
 test('settings of an aborted canary are shown until they are discarded', async (t) => {
   const { clusterId, id } = await trying();
   const site = `/sites/${id}`;
-  const NOTHING = { clusterId, items: [], discardable: true, cause: null };
+  const NOTHING = { clusterId, changes: [], discardable: true, cause: null };
   t.deepEqual(await unpublished(site), NOTHING);
   await api.ok('PATCH', site, { name: 'Tried', origins: [{ address: 'other.example' }] });
   t.deepEqual(await unpublished(site), NOTHING, 'a canary runs them');
@@ -52,7 +52,7 @@ test('settings of an aborted canary are shown until they are discarded', async (
   t.is(reasonCode, 'rollout_rollback');
   t.deepEqual(left, {
     clusterId,
-    items: [
+    changes: [
       {
         kind: 'site',
         id,
@@ -104,7 +104,7 @@ test('settings of an aborted canary are tried again by another one', async (t) =
   const { revision } = await api.ok('POST', `${site}/unpublished/publish`, {});
   t.like(await head(clusterId), { revision, reasonCode: 'settings_republished', canaryOnly: true, undoable: true });
   t.like(await api.ok('GET', `/clusters/${clusterId}/rollout`), { state: 'canary', candidateRevision: revision });
-  t.deepEqual((await unpublished(site)).items, []);
+  t.deepEqual((await unpublished(site)).changes, []);
   t.like((await api.audit(id)).at(-1), {
     action: 'site.unpublished_publish',
     metadata: { published: [{ clusterId, revision }] },
@@ -124,7 +124,7 @@ test('what a rollback left saved is shown, with the fields that a rollback keeps
   const left = await unpublished(`/sites/${id}`);
   t.is(left.cause.reasonCode, 'rollback');
   t.deepEqual(
-    left.items.map(({ kind, fields }: Body) => [kind, fields.map(({ path }: Body) => path.split('.')[0])]).sort(),
+    left.changes.map(({ kind, fields }: Body) => [kind, fields.map(({ path }: Body) => path.split('.')[0])]).sort(),
     [
       ['bulk-redirects', ['/a', '/a', '/a', '/b', '/b', '/b']],
       ['protection', ['cc']],
@@ -133,7 +133,7 @@ test('what a rollback left saved is shown, with the fields that a rollback keeps
   await api.ok('POST', `/sites/${id}/unpublished/discard`, {});
   t.deepEqual((await api.ok('GET', `/sites/${id}/bulk-redirects`)).redirects, []);
   t.like(await api.ok('GET', `/sites/${id}/protection`), { cc: { enabled: false }, underAttack: true });
-  t.deepEqual((await unpublished(`/sites/${id}`)).items, []);
+  t.deepEqual((await unpublished(`/sites/${id}`)).changes, []);
 });
 
 test('a site that only an aborted canary served can be tried again, not discarded', async (t) => {
@@ -141,11 +141,11 @@ test('a site that only an aborted canary served can be tried again, not discarde
   const { id } = await api.site(clusterId, newDomain(), { name: 'New' });
   await abort(clusterId);
   const left = await unpublished(`/sites/${id}`);
-  t.like(left, { discardable: false, items: [{ kind: 'site', change: 'added' }] });
+  t.like(left, { discardable: false, changes: [{ kind: 'site', change: 'added' }] });
   t.deepEqual(await api.ok('POST', `/sites/${id}/unpublished/discard`, {}), { revision: null, restoredFields: 0 });
   await api.ok('POST', `/sites/${id}/unpublished/publish`, {});
   await api.ok('POST', `/clusters/${clusterId}/rollout/promote`, {});
-  t.like(await unpublished(`/sites/${id}`), { discardable: true, items: [] });
+  t.like(await unpublished(`/sites/${id}`), { discardable: true, changes: [] });
 });
 
 test('settings of a cluster are shown, discarded and tried again beside those of its sites', async (t) => {
@@ -157,15 +157,15 @@ test('settings of a cluster are shown, discarded and tried again beside those of
   await abort(clusterId);
   t.deepEqual(fieldsOf(await unpublished(cluster)), [['client-ip', 'dropForwardedFor', false, true]]);
   await api.ok('POST', `${cluster}/unpublished/discard`, {});
-  t.deepEqual((await unpublished(cluster)).items, []);
+  t.deepEqual((await unpublished(cluster)).changes, []);
   t.false((await api.ok('GET', `${cluster}/client-ip`)).settings.dropForwardedFor);
-  t.is((await unpublished(`/sites/${id}`)).items.length, 1);
+  t.is((await unpublished(`/sites/${id}`)).changes.length, 1);
   t.is((await api.audit(clusterId)).at(-1)!.action, 'cluster.unpublished_discard');
   await save();
   await abort(clusterId);
   const { revision } = await api.ok('POST', `${cluster}/unpublished/publish`, {});
   t.like(await head(clusterId), { revision, reasonCode: 'settings_republished' });
-  t.deepEqual((await unpublished(cluster)).items, []);
+  t.deepEqual((await unpublished(cluster)).changes, []);
 });
 
 test('what is gone is refused', async (t) => {

@@ -65,6 +65,7 @@ export async function makeFixtures(api: Api, keys: readonly PoolKey[], revocable
       'clusters.revisionDiff': { id: clusterId, revision: '1' },
       'clusters.rollbackPreview': { id: clusterId },
       'clusters.rollback': { id: clusterId },
+      'clusters.undoRevision': await undoable(api),
       'enrollmentTokens.get': { id: token.id ?? token.tokenId },
       'nodeGroups.update': { id: group.id },
       'nodes.get': { id: nodeId },
@@ -151,6 +152,15 @@ export async function makeFixtures(api: Api, keys: readonly PoolKey[], revocable
       ),
     },
   };
+}
+
+/** A revision that can be undone, in a cluster of its own: no other call changes its fields later. */
+async function undoable(api: Api): Promise<Record<string, string>> {
+  const id = await api.cluster('undone');
+  const site = await api.site(id, 'undone.example.net');
+  await api.ok('PATCH', `/sites/${site.id}`, { name: 'Undone' });
+  const { items } = await api.ok('GET', `/clusters/${id}/revisions?pageSize=1`);
+  return { id, revision: items[0].revision };
 }
 
 function merge<T>(parts: readonly (Record<string, T> | undefined)[]): Record<string, T> {

@@ -2549,7 +2549,7 @@ export interface Unpublished {
   /** ID. 1 to 64 characters. */
   clusterId: string;
   /** Changed settings by kind, from what nodes run to what is saved; the next save publishes them. */
-  items: ObjectChange[];
+  changes: ObjectChange[];
   /** Whether `discard` can restore what nodes run; false: nodes have never run the site. */
   discardable: boolean;
   /** Latest rollback or end of a canary in the cluster; null: none is kept, or there are no such settings. */

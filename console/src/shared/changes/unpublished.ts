@@ -39,7 +39,7 @@ const NAMED = 5;
 /** The fields that a save by the procedure publishes as well, in words; empty: none. */
 export function alsoPublished(unpublished: Unpublished | undefined, procedure: string | undefined): string {
   const kinds = PUBLISHED[procedure?.replaceAll('.', '/') ?? ''] ?? [];
-  const paths = (unpublished?.items ?? [])
+  const paths = (unpublished?.changes ?? [])
     .filter(({ kind }) => kinds.includes(kind))
     .flatMap(({ fields }) => fields.map(({ path }) => fieldText(path)));
   const more = paths.length - NAMED;
