@@ -1,6 +1,7 @@
 // Orders of certificates from the request to the site, at an authority that is as strict as a real one.
 import { X509Certificate } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
+import { ALL_FEATURES } from '../../bench/fleet/fleet.ts';
 import { sweepRehearsals } from '../../models/certificates/acme-certificate.ts';
 import { beginDueOrders, takeDueOrder } from '../../models/certificates/acme-order.ts';
 import { type AcmeCluster, orderOver, requestOf, startAcmeCluster, useAuthority } from '../helpers/acme-cluster.ts';
@@ -230,7 +231,7 @@ function errorsOf(t: ExecutionContext): unknown[] {
 
 /** A node that is online for as long as nobody says otherwise, and takes no answer. */
 async function silent(clusterId: string) {
-  const nodeId = await api.node(clusterId, `silent-${last++}`, { features: ['http01-v1'] });
+  const nodeId = await api.node(clusterId, `silent-${last++}`, { features: [...ALL_FEATURES] });
   const seen = (at: unknown) => api.sql('node_state').where({ node_id: nodeId }).update({ last_seen_at: at });
   await seen(api.sql.raw("now() + interval '1 hour'"));
   return { nodeId, leaves: () => seen(new Date(0)) };

@@ -78,7 +78,7 @@ func TestFieldsOfRequests(t *testing.T) {
 	if q.Truth(expr.SSL) || q.missing {
 		t.Error("TLS, or something missing")
 	}
-	x.In.TLS, x.In.Peer = new(tls.ConnectionState), netip.MustParseAddr("::ffff:198.51.100.7")
+	x.In.Scheme, x.In.TLS, x.In.Peer = "https", new(tls.ConnectionState), netip.MustParseAddr("::ffff:198.51.100.7")
 	if !q.Truth(expr.SSL) || q.Address(expr.Peer) != netip.MustParseAddr("198.51.100.7") || q.Address(expr.Source) != netip.MustParseAddr("192.0.2.1") {
 		t.Error("TLS or addresses")
 	}

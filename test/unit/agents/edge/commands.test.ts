@@ -269,7 +269,7 @@ test.serial('supervise starts both, gives them no token, and stops both on SIGTE
   const folders = await confinementOf(t, server!);
   t.deepEqual(JSON.parse(folders), {
     read: [`${supervisor.stateDir}/edge`],
-    write: [runDir, `${supervisor.stateDir}/edge/counts`, `${supervisor.stateDir}/edge/waf`],
+    write: [runDir, `${supervisor.stateDir}/edge/counts`, `${supervisor.stateDir}/edge/spool`],
   });
   t.is(readFileSync(join(supervisor.folder, 'server.args'), 'utf8').trim(), 'run --config -');
   const [config] = configurations(supervisor);
