@@ -7,6 +7,7 @@ import { enrollOne } from './fleet.ts';
 import type { Api, Body } from './resources.ts';
 
 const BEAT_MS = 5_000;
+const FEATURES = ['http01-v1', 'https-v1', 'tls-pending-domains-v1'];
 
 export interface AcmeCluster {
   authority: TestAuthority;
@@ -22,7 +23,7 @@ export async function startAcmeCluster(
   options: Partial<AcmeDirectoryOptions> = {},
 ): Promise<AcmeCluster> {
   const clusterId = await api.cluster(`issued-${Math.random().toString(36).slice(2, 8)}`);
-  const node = new AcmeNode(await enrollOne(console, clusterId, ['http01-v1', 'https-v1']));
+  const node = new AcmeNode(await enrollOne(console, clusterId, FEATURES));
   const authority = await startAcmeDirectory({
     async look({ name, token, keyAuthorization }) {
       return node.answers.get(`${name} ${token}`) === keyAuthorization || 'unauthorized';
@@ -30,7 +31,7 @@ export async function startAcmeCluster(
     ...options,
   });
   node.connect(console);
-  const beat = () => node.heartbeat(['http01-v1', 'https-v1']).catch(() => undefined);
+  const beat = () => node.heartbeat(FEATURES).catch(() => undefined);
   await eventually(
     async () => {
       await beat();
