@@ -153,7 +153,9 @@ test.serial('the button says what stands in the way, then how far it is, and the
   await saveButton(page).click();
   // Leaving before it is saved would be asked about.
   await tracker(page).first().waitFor();
-  await eventually(async () => (await page.getByText(/unsaved changes?/).count()) === 0);
+  await eventually(async () => (await page.getByText(/unsaved changes?/).count()) === 0, {
+    what: 'nothing is unsaved',
+  });
   await page.getByRole('link', { name: 'Open the certificate' }).click();
   await page.getByText('Issued and renewed automatically').waitFor();
   await page.getByText('Serving', { exact: true }).waitFor();
@@ -164,7 +166,10 @@ test.serial('the button says what stands in the way, then how far it is, and the
   const renewing = page.getByRole('dialog', { name: 'Renew One click now?' });
   await renewing.getByRole('button', { name: 'Renew now', exact: true }).click();
   await renewing.waitFor({ state: 'detached' });
-  await eventually(async () => (await fingerprint.textContent()) !== before, { timeoutMs: 60_000 });
+  await eventually(async () => (await fingerprint.textContent()) !== before, {
+    timeoutMs: 180_000,
+    what: 'the next certificate',
+  });
   await page.getByText('Serving', { exact: true }).waitFor();
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
@@ -174,7 +179,7 @@ for (const protocol of ['h2', 'h3'] as const) {
   test.serial(`a browser opens the page without a warning over ${protocol}`, async (t) => {
     const site = `${HOST}:${ports.https}`;
     // Shown by a chain that leads to the authority's root, which the browser is told by the key alone.
-    const spki = await eventually(() => keyOf(HOST, ports.https), { timeoutMs: 60_000, everyMs: 500 });
+    const spki = await eventually(() => keyOf(HOST, ports.https), { timeoutMs: 180_000, everyMs: 500 });
     await eventually(
       async () => {
         const chromium = await startHttpsBrowser({ site, spki, http3: protocol === 'h3' });

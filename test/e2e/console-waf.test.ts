@@ -134,7 +134,7 @@ test.serial(
       name: 'items.*.text',
     });
 
-    await page.getByRole('button', { name: 'Undo', exact: true }).click();
+    await page.locator('#main').getByRole('button', { name: 'Undo', exact: true }).click();
     await becomes(({ exclusions }) => exclusions.length === 0, 'no exclusion');
     t.is((await settings()).paranoiaLevel, 2);
     t.deepEqual(visitor.faults(), []);
@@ -234,7 +234,7 @@ test.serial('after a day of detecting what looks false is excluded, and the rest
   await exclude.getByRole('button', { name: 'Exclude', exact: true }).click();
   await page.getByText(/^Excluded: 942100 does not inspect the argument “content” on \/editor/).waitFor();
   t.like((await settings()).exclusions[0], { ruleId: 942_100, path: '/editor', part: 'argument', name: 'content' });
-  await page.getByRole('button', { name: 'Undo', exact: true }).click();
+  await page.locator('#main').getByRole('button', { name: 'Undo', exact: true }).click();
   await becomes(({ exclusions }) => exclusions.length === 0, 'no exclusion');
   for (const [language, width] of [
     ['zh-CN', 1440],
