@@ -1,6 +1,7 @@
 // kill −9 of the gateway, of the process that runs the action, and of a console that is both, while a request with an
 // idempotency key stands at each point of its way. Afterwards the same request, sent again, is answered and has happened
 // once. Requests stand where a trigger asks for a lock that the test holds.
+import { setTimeout } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import pg from 'pg';
 import type { Answer } from '../../bin/lib/console-client.ts';
@@ -90,7 +91,16 @@ async function standAtEachPoint(t: ExecutionContext, gateway: TestConsoleProcess
   t.teardown(() => holder.end());
   for (const point of POINTS.keys()) await holder.query('select pg_advisory_lock($1, $2)', [LOCK, point]);
   const names = POINTS.map((_, point) => `kill-${point}-${word}`);
-  const answers = Promise.all(names.map((name) => create(gateway, name)));
+  let standing = false;
+  /** A busy console may refuse a request before it stands. */
+  const send = async (name: string): Promise<Answer<Body> | null> => {
+    for (;;) {
+      const answer = await create(gateway, name);
+      if (standing || answer?.status !== 503) return answer;
+      await setTimeout(100);
+    }
+  };
+  const answers = Promise.all(names.map(send));
   await eventually(
     async () => {
       const { rows } = await holder.query(
@@ -101,6 +111,7 @@ async function standAtEachPoint(t: ExecutionContext, gateway: TestConsoleProcess
     },
     { what: 'a request at each point' },
   );
+  standing = true;
   const goOn = () => holder.query('select pg_advisory_unlock_all()');
   return { names, answers, goOn };
 }
