@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -61,8 +62,13 @@ func startGathering(t *testing.T, protocol int) *gathering {
 	g.site = edgetest.Site(uint32(origin.Listener.Addr().(*net.TCPAddr).Port), "a.com")
 	g.h = newHandler(t, edgetest.Entry("origin-policy", "", &configv1.OriginPolicy{AllowedCidrs: []string{"127.0.0.0/8"}}),
 		edgetest.Entry("site", "a", g.site))
+	// The folder of the spool goes after the last request.
+	var serving sync.WaitGroup
+	t.Cleanup(serving.Wait)
 	g.protocolEdge = serveProtocol(t, g.h, protocol, func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			serving.Add(1)
+			defer serving.Done()
 			r.Body = &watchedBody{r.Body, g, false}
 			next.ServeHTTP(w, r)
 		})
