@@ -81,7 +81,7 @@ test('settings of an aborted canary are shown until they are discarded', async (
   await api.ok('PATCH', site, { contentSettings: { requestBodyLimit: 1_048_576 } });
   const diff = await api.ok('GET', `/clusters/${clusterId}/revisions/${(await head(clusterId)).revision}/diff`);
   t.deepEqual(
-    fieldsOf(diff).map(([, path]) => path),
+    fieldsOf({ changes: diff.items }).map(([, path]) => path),
     ['contentSettings.requestBodyLimit'],
   );
 });
