@@ -129,7 +129,10 @@ test('the list of what orders fail with is what they do fail with', (t) => {
     'dns_credential_missing',
     'dns_not_pointing',
   ];
-  const codes = all(/'((?:acme|certificate|dns|http01|issued|node)_[a-z0-9_]+)'/g, sourcesOf(['services/certificates']));
+  const codes = all(
+    /'((?:acme|certificate|dns|http01|issued|node)_[a-z0-9_]+)'/g,
+    sourcesOf(['services/certificates']),
+  );
   t.deepEqual(codes.filter((code) => !others.includes(code)).sort(), [...CERTIFICATE_FAILURES].sort());
 });
 
