@@ -133,7 +133,7 @@ test('the entry of a site carries what the edge needs', async (t) => {
   t.is(entry.requestBodyLimit, 0n);
   t.is(entry.createdAtMs, BigInt(Date.parse(site.createdAt)));
   const row = await sql('config_entry')
-    .where({ cluster_id: clusterId, resource_id: site.id, to_revision: null })
+    .where({ cluster_id: clusterId, kind: 'site', resource_id: site.id, to_revision: null })
     .first();
   t.deepEqual(row.features, ['domains-v2', 'rules-v2']);
 });

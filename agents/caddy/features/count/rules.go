@@ -39,15 +39,17 @@ type ruleFigures struct {
 	// Never changed: a new figure makes a new list, which shares the figures.
 	list atomic.Pointer[[]*ruleFigure]
 	grow sync.Mutex
-	// Those that left the list with the last flush: somebody may have found them before.
-	leaving []*ruleFigure
 }
 
 type ruleFigure struct {
 	rule  *exchange.RuleName
 	event exchange.RuleEvent
-	n     atomic.Uint64
+	// From closed on, the figure has left the list and counts nothing.
+	n atomic.Uint64
 }
+
+// closed is more than anybody counts.
+const closed = 1 << 63
 
 func (f *ruleFigure) is(rule *exchange.RuleName, event exchange.RuleEvent) bool {
 	return f.rule.Hash == rule.Hash && f.event == event && f.rule.Platform == rule.Platform && f.rule.ID == rule.ID
@@ -77,12 +79,15 @@ func (s *Stats) Note(x *exchange.Exchange, rule *exchange.RuleName, what exchang
 var _ exchange.RuleCounts = (*Stats)(nil)
 
 func (r *ruleFigures) add(rule *exchange.RuleName, event exchange.RuleEvent) {
-	f := r.find(rule, event)
-	if f == nil {
-		f = r.make(rule, event)
-	}
-	if f != nil {
-		f.n.Add(1)
+	for {
+		f := r.find(rule, event)
+		if f == nil {
+			f = r.make(rule, event)
+		}
+		// A figure that left the list after it was found has a successor, or gets one.
+		if f == nil || f.n.Add(1) < closed {
+			return
+		}
 	}
 }
 
@@ -119,42 +124,38 @@ func (r *ruleFigures) make(rule *exchange.RuleName, event exchange.RuleEvent) *r
 
 // take empties the figures into put.
 func (r *ruleFigures) take(put func(rule ruleKey, event exchange.RuleEvent, n uint64)) {
-	give := func(f *ruleFigure) (any bool) {
-		if f.n.Load() == 0 {
-			return false
-		}
-		put(ruleKey{f.rule.Platform, f.rule.ID}, f.event, f.n.Swap(0))
-		return true
-	}
-	for _, f := range r.leaving {
-		give(f)
-	}
-	r.leaving = nil
 	list := r.list.Load()
 	if list == nil {
 		return
 	}
 	var busy, idle []*ruleFigure
 	for _, f := range *list {
-		if give(f) {
+		if n := f.n.Swap(0); n > 0 {
+			put(ruleKey{f.rule.Platform, f.rule.ID}, f.event, n)
 			busy = append(busy, f)
 		} else {
 			idle = append(idle, f)
 		}
 	}
-	if len(*list) > keptRuleFigures {
-		r.replace(*list, busy, idle)
+	if len(*list) <= keptRuleFigures || !r.replace(*list, busy) {
+		return
+	}
+	for _, f := range idle {
+		if n := f.n.Swap(closed); n > 0 {
+			put(ruleKey{f.rule.Platform, f.rule.ID}, f.event, n)
+		}
 	}
 }
 
-// replace leaves the idle ones out of the list, unless it has grown meanwhile.
-func (r *ruleFigures) replace(before, busy, idle []*ruleFigure) {
+// replace changes the list, unless it has grown meanwhile.
+func (r *ruleFigures) replace(before, after []*ruleFigure) bool {
 	r.grow.Lock()
 	defer r.grow.Unlock()
-	if now := *r.list.Load(); len(now) == len(before) {
-		r.list.Store(&busy)
-		r.leaving = idle
+	if len(*r.list.Load()) != len(before) {
+		return false
 	}
+	r.list.Store(&after)
+	return true
 }
 
 // addRule counts, and reports false when there is no room. What a row has no room for is left out.
