@@ -140,6 +140,56 @@ export async function purgeTokens(sql: Knex): Promise<number> {
   );
 }
 
+/** The history of rollouts is kept for 90 days. */
+export async function purgeRolloutEvents(sql: Knex): Promise<number> {
+  return deleted(
+    sql,
+    `delete from rollout_event where ctid = any(array(
+       select e.ctid from cluster c join rollout_event e on e.cluster_id = c.id and e.at < now() - interval '90 days'
+       limit ${SWEEP_BATCH} for update of e skip locked))`,
+  );
+}
+
+/**
+ * Certificates of nodes that expired 30 days ago. The active certificate of a node stays: it shows that the node has to be
+ * enrolled again. An expired serial needs no row to be refused.
+ */
+export async function purgeNodeCertificates(sql: Knex): Promise<number> {
+  return deleted(
+    sql,
+    `delete from node_certificate where serial = any(array(
+       select k.serial from node_certificate k
+        where k.not_after < now() - interval '30 days'
+          and (k.state <> 'active' or not exists (select from node n where n.id = k.node_id))
+        limit ${SWEEP_BATCH} for update skip locked))`,
+  );
+}
+
+/** Names of deleted sites that neither usage nor a kept entry refers to. */
+export async function purgeSiteLabels(sql: Knex): Promise<number> {
+  return deleted(
+    sql,
+    `delete from site_label where site_id = any(array(
+       select l.site_id from site_label l
+        where not exists (select from site s where s.id = l.site_id)
+          and not exists (select from deleted_site d where d.site_id = l.site_id)
+          and not exists (select from config_entry e where e.owner = 'site:' || l.site_id)
+        limit ${SWEEP_BATCH} for update skip locked))`,
+  );
+}
+
+/** Cursors of deleted nodes. The channel refuses their reports, so that a stored batch cannot arrive again. */
+export async function purgeUsageCursors(sql: Knex): Promise<number> {
+  return deleted(
+    sql,
+    `delete from usage_cursor where node_id = any(array(
+       select c.node_id from usage_cursor c
+        where not exists (select from node n where n.id = c.node_id)
+          and (c.stored_at is null or c.stored_at < now() - interval '7 days')
+        limit ${SWEEP_BATCH} for update skip locked))`,
+  );
+}
+
 /** Entries beyond the days of the setting. */
 export async function purgeAuditLog(sql: Knex): Promise<number> {
   return deleted(

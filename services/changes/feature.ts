@@ -1,6 +1,7 @@
 import type { ServiceFeature } from '../../mixins/service-feature.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS, sweep } from '../../mixins/sweep.ts';
 import {
+  purgeSiteLabels,
   raiseDeltaFloors,
   SWEEP_BATCH,
   sweepBlobs,
@@ -18,6 +19,7 @@ export const feature = {
     { name: 'raise-delta-floors', everyMs: 5 * MINUTE_MS, run: ({ pools }) => raiseDeltaFloors(pools.api) },
     sweep('sweep-entries', 10 * MINUTE_MS, sweepEntries),
     sweep('sweep-revisions', HOUR_MS, sweepRevisions),
+    sweep('purge-site-labels', HOUR_MS, purgeSiteLabels),
     sweep('sweep-blobs', HOUR_MS, sweepBlobs),
     sweep('sweep-settings', HOUR_MS, sweepSettings),
     sweep('sweep-propagation', MINUTE_MS, (sql) => sweepPropagation(sql, SWEEP_BATCH)),

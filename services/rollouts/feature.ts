@@ -1,4 +1,6 @@
 import type { ServiceFeature } from '../../mixins/service-feature.ts';
+import { HOUR_MS, sweep } from '../../mixins/sweep.ts';
+import { purgeRolloutEvents } from '../../models/db/sweeps.ts';
 import { rolloutAttention } from '../../models/rollouts/rollout.ts';
 import { evaluateCanaries } from './evaluate.ts';
 import { undoHarm } from './undo.ts';
@@ -10,6 +12,7 @@ export const feature = {
   jobs: [
     { name: 'rollouts.evaluate', everyMs: LOOK_MS, run: (runtime, signal) => evaluateCanaries(runtime, signal) },
     { name: 'rollouts.undo', everyMs: LOOK_MS, run: undoHarm },
+    sweep('purge-rollout-events', HOUR_MS, purgeRolloutEvents),
   ],
   async attention(sql, clusterId) {
     const found = await rolloutAttention(sql, clusterId);

@@ -1,5 +1,6 @@
 import type { ServiceFeature } from '../../mixins/service-feature.ts';
-import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../mixins/sweep.ts';
+import { HOUR_MS, MINUTE_MS, SECOND_MS, sweep } from '../../mixins/sweep.ts';
+import { purgeUsageCursors } from '../../models/db/sweeps.ts';
 import { dropOldUsage, makeUsagePartitions } from '../../models/usage/usage-partitions.ts';
 import { takeAllUsageMarks } from '../../models/usage/usage-windows.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -12,6 +13,7 @@ export const feature = {
     { name: 'usage-windows', everyMs: MINUTE_MS, run: rollUpUsage },
     { name: 'usage-compaction', everyMs: 10 * MINUTE_MS, run: compactUsage },
     { name: 'usage-weeks', everyMs: HOUR_MS, run: keepUsageWeeks },
+    sweep('purge-usage-cursors', HOUR_MS, purgeUsageCursors),
   ],
 } satisfies ServiceFeature;
 

@@ -136,6 +136,107 @@ test('enrollment tokens stay for 7 days after they were used or ran out', async 
   t.deepEqual(left.map((row: { prefix: string }) => row.prefix).toSorted(), ['ran out lately', 'used lately', 'valid']);
 });
 
+test('the history of rollouts is kept for 90 days', async (t) => {
+  const sql = runtime.pools.api;
+  const clusterId = await addCluster(runtime);
+  for (const days of [91, 89]) {
+    await sql('rollout_event').insert({
+      id: `${clusterId} ${days}`,
+      cluster_id: clusterId,
+      at: sql.raw('now() - make_interval(days => ?)', [days]),
+      kind: 'direct',
+      actor: '{}',
+    });
+  }
+  await runJob('purge-rollout-events');
+  const left = await sql('rollout_event').where({ cluster_id: clusterId });
+  t.deepEqual(
+    left.map(({ id }: { id: string }) => id),
+    [`${clusterId} 89`],
+  );
+});
+
+async function addNode(clusterId: string, name: string): Promise<string> {
+  const sql = runtime.pools.api;
+  const group = await sql('node_group').where({ cluster_id: clusterId, is_default: true }).first();
+  const [node] = await sql('node').insert({ cluster_id: clusterId, node_group_id: group.id, name }).returning('id');
+  return node.id;
+}
+
+test('certificates of nodes go 30 days after they expired, except the one that a node should renew', async (t) => {
+  const sql = runtime.pools.api;
+  const node = await addNode(await addCluster(runtime), 'certified');
+  const certificates = [
+    ['superseded long ago', node, 'superseded', 31],
+    ['superseded lately', node, 'superseded', 29],
+    ['expired of a node', node, 'active', 31],
+    ['expired of a deleted node', 'deleted-node', 'active', 31],
+    ['revoked and valid', 'deleted-node', 'revoked', -1],
+    ['revoked and expired', 'deleted-node', 'revoked', 31],
+  ] as const;
+  for (const [serial, nodeId, state, days] of certificates) {
+    await sql('node_certificate').insert({
+      serial,
+      node_id: nodeId,
+      state,
+      not_after: sql.raw('now() - make_interval(days => ?)', [days]),
+      fingerprint: serial,
+    });
+  }
+  await runJob('purge-node-certificates');
+  const left = await sql('node_certificate').whereIn('node_id', [node, 'deleted-node']).orderBy('serial');
+  t.deepEqual(
+    left.map(({ serial }: { serial: string }) => serial),
+    ['expired of a node', 'revoked and valid', 'superseded lately'],
+  );
+});
+
+test('the name of a deleted site stays as long as usage or an entry refers to it', async (t) => {
+  const sql = runtime.pools.api;
+  const clusterId = await addCluster(runtime);
+  const [site] = await sql('site')
+    .insert({ cluster_id: clusterId, name: 'labelled', search_text: 'labelled', origins: '[]', origin_settings: '{}' })
+    .returning('id');
+  for (const id of [site.id, 'in usage', 'in an entry', 'forgotten']) {
+    await sql('site_label').insert({ site_id: id, name: id });
+  }
+  await sql('deleted_site').insert({ site_id: 'in usage', cluster_id: clusterId, name: 'x', deleted_at: new Date() });
+  await sql('config_entry').insert({
+    cluster_id: clusterId,
+    track: 'S',
+    kind: THING,
+    resource_id: 'labelled',
+    bucket: 0,
+    from_revision: 1,
+    to_revision: 1,
+    compiler_version: 1,
+    source: 'save',
+    owner: 'site:in an entry',
+  });
+  await runJob('purge-site-labels');
+  const left = await sql('site_label').whereIn('site_id', [site.id, 'in usage', 'in an entry', 'forgotten']);
+  t.deepEqual(
+    left.map(({ site_id: id }: { site_id: string }) => id).toSorted(),
+    [site.id, 'in usage', 'in an entry'].toSorted(),
+  );
+});
+
+test('cursors of usage go with their nodes, 7 days after the last batch', async (t) => {
+  const sql = runtime.pools.api;
+  const node = await addNode(await addCluster(runtime), 'counting');
+  const ago = (days: number | null) => (days === null ? null : sql.raw('now() - make_interval(days => ?)', [days]));
+  const cursors = [
+    [node, 30],
+    ['gone-lately', 6],
+    ['gone', 8],
+    ['gone-silent', null],
+  ] as const;
+  for (const [id, days] of cursors) await sql('usage_cursor').insert({ node_id: id, stored_at: ago(days) });
+  await runJob('purge-usage-cursors');
+  const left = await sql('usage_cursor').orderBy('node_id');
+  t.deepEqual(left.map(({ node_id: id }: { node_id: string }) => id).toSorted(), [node, 'gone-lately'].toSorted());
+});
+
 test('of revisions the latest 200 stay, and those that can still be a base', async (t) => {
   const sql = runtime.pools.api;
   const clusterId = await addCluster(runtime);
