@@ -195,7 +195,15 @@ test('the name of a deleted site stays as long as usage or an entry refers to it
   const sql = runtime.pools.api;
   const clusterId = await addCluster(runtime);
   const [site] = await sql('site')
-    .insert({ cluster_id: clusterId, name: 'labelled', search_text: 'labelled', origins: '[]', origin_settings: '{}' })
+    .insert({
+      cluster_id: clusterId,
+      name: 'labelled',
+      search_text: '',
+      origins: '[]',
+      origin_settings: '{}',
+      content_settings: '{}',
+      ports: '[]',
+    })
     .returning('id');
   for (const id of [site.id, 'in usage', 'in an entry', 'forgotten']) {
     await sql('site_label').insert({ site_id: id, name: id });
