@@ -158,7 +158,7 @@ export async function getConfig(
   }
   const { runtime, pulls } = context;
   const { base } = request;
-  return pulls.take(async () => {
+  return pulls.take(node.nodeId, async () => {
     const read = () => answerGetConfig(runtime.pools.channel, node.clusterId, feed.trackOf(node), request);
     let answer = await read();
     // A base that is refused is one that the node never had, or one that the database has forgotten.
@@ -180,7 +180,7 @@ function withConfigMark(marks: PositionMarks, clusterId: string, answer: GetConf
 
 /** Everything that certificate authorities are to be answered by nodes of the cluster. */
 export function getAcmeTokens({ runtime, pulls }: CallContext, node: NodeIdentity): Promise<GetAcmeTokensResponse> {
-  return pulls.take(() => readAcmeTokens(runtime.pools.channel, node.clusterId));
+  return pulls.take(node.nodeId, () => readAcmeTokens(runtime.pools.channel, node.clusterId));
 }
 
 export async function getBans(
@@ -191,7 +191,7 @@ export async function getBans(
   const feed = await feedOf(context, node);
   const { runtime, pulls } = context;
   const { after } = request;
-  return pulls.take(async () => {
+  return pulls.take(node.nodeId, async () => {
     const read = () => answerGetBans(runtime.pools.channel, node.clusterId, request);
     let answer = await read();
     const refused = answer.reset && after && after.epoch >= feed.bans.epoch;

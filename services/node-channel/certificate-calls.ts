@@ -15,7 +15,7 @@ const MAX_ASKED = 64;
 /** Of those asked for, the ones that entries of the node's cluster name and that were not replaced meanwhile. */
 export async function getCertificates(
   { runtime, pulls }: CallContext,
-  { clusterId }: NodeIdentity,
+  { nodeId, clusterId }: NodeIdentity,
   { certificates: asked }: GetCertificatesRequest,
 ): Promise<MessageInitShape<typeof GetCertificatesResponseSchema>> {
   if (asked.length > MAX_ASKED) {
@@ -23,6 +23,6 @@ export async function getCertificates(
   }
   if (asked.length === 0) return {};
   const { pools, sealer } = runtime;
-  const opened = await pulls.take(() => openCertificates(pools.channel, sealer, clusterId, asked));
+  const opened = await pulls.take(nodeId, () => openCertificates(pools.channel, sealer, clusterId, asked));
   return { certificates: opened.map(({ id, ...material }) => ({ certificateId: id, ...material })) };
 }

@@ -29,6 +29,8 @@ const PULLS = 3;
 /** Reports stored at once: a thousand nodes under attack leave connections to everybody else. */
 const WRITES = 2;
 const MAX_WAITING = 20_000;
+/** Of one node: the others wait for at most one of them. */
+const MAX_WAITING_EACH = 16;
 
 const METHODS = new Map(NodeService.methods.map((method) => [`/${NodeService.typeName}/${method.name}`, method.name]));
 
@@ -70,8 +72,8 @@ export class Gate {
     this.#hub = hub;
     this.#reports = reports;
     this.#stats = new StatsIngest(runtime);
-    const pulls = new Turns(PULLS, MAX_WAITING);
-    const writes = new Turns(WRITES, MAX_WAITING);
+    const pulls = new Turns({ running: PULLS, waiting: MAX_WAITING, waitingEach: MAX_WAITING_EACH });
+    const writes = new Turns({ running: WRITES, waiting: MAX_WAITING, waitingEach: MAX_WAITING_EACH });
     const watches = new VitalWatches(runtime.pools.channel, runtime.log);
     this.#vitals = new VitalIngest(runtime, watches);
     const context: CallContext = {

@@ -21,7 +21,7 @@ export async function getChallengeKeys(
   { runtime, pulls }: CallContext,
   node: NodeIdentity,
 ): Promise<MessageInitShape<typeof GetChallengeKeysResponseSchema>> {
-  const { version, keys } = await pulls.take(() =>
+  const { version, keys } = await pulls.take(node.nodeId, () =>
     CHALLENGE_KEYS.read(runtime.pools.channel, runtime.sealer, node.clusterId),
   );
   return { keys: { version, ...keys } };
@@ -39,7 +39,9 @@ export async function reportBans(
   const reports = request.bans.flatMap(readOwnBan);
   if (reports.length === 0) return;
   const by = { id: node.nodeId, clusterId: node.clusterId };
-  await writes.take(() => write(runtime, callOf(node), { pool: 'bans' }, (tx) => recordAutomaticBans(tx, by, reports)));
+  await writes.take(node.nodeId, () =>
+    write(runtime, callOf(node), { pool: 'bans' }, (tx) => recordAutomaticBans(tx, by, reports)),
+  );
 }
 
 /** Stores events and the levels of the moment; answers when they are committed. An event reported twice is one. */
@@ -50,7 +52,7 @@ export async function reportSecurity(
 ): Promise<void> {
   const now = new Date();
   const report = readSecurityReport(request, now);
-  await writes.take(() => storeSecurityReport(runtime.pools.channel, node, report, now));
+  await writes.take(node.nodeId, () => storeSecurityReport(runtime.pools.channel, node, report, now));
 }
 
 /** What is no time is no ban; everything else is judged with the rules of automatic bans. */

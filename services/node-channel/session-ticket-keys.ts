@@ -7,10 +7,10 @@ import type { NodeIdentity } from './identity.ts';
 /** The keys of the node's cluster; without any, version 0 and none. */
 export async function getSessionTicketKeys(
   { runtime, pulls }: CallContext,
-  { clusterId }: NodeIdentity,
+  { nodeId, clusterId }: NodeIdentity,
 ): Promise<MessageInitShape<typeof GetSessionTicketKeysResponseSchema>> {
   const read = () => SESSION_TICKET_KEYS.read(runtime.pools.channel, runtime.sealer, clusterId);
-  const { version, keys } = await pulls.take(read);
+  const { version, keys } = await pulls.take(nodeId, read);
   const { next, current, previous } = keys;
   const secrets = { next: next?.secret, current: current?.secret, previous: previous?.secret };
   const held = Object.entries(secrets).flatMap(([role, secret]) => (secret ? [[role, new Uint8Array(secret)]] : []));

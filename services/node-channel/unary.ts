@@ -10,6 +10,7 @@ import {
 } from '@connectrpc/connect';
 import { compressionGzip, connectNodeAdapter } from '@connectrpc/connect-node';
 import { errorCodeOf } from '../../contract/errors.ts';
+import { countedAddress } from '../../contract/scalars/cidr.ts';
 import type { CertificateAuthority } from '../../mixins/certificate-authority.ts';
 import { NodeService } from '../../proto/gen/svc/node/v1/node_pb.js';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -82,10 +83,16 @@ export function createUnaryHandlers(
 }
 
 function routeEnroll(router: ConnectRouter, runtime: Runtime, authority: CertificateAuthority): void {
-  const turns = new Turns(ENROLLMENTS, MAX_WAITING_ENROLLMENTS);
+  const turns = new Turns({
+    running: ENROLLMENTS,
+    waiting: MAX_WAITING_ENROLLMENTS,
+    waitingEach: MAX_WAITING_ENROLLMENTS,
+  });
   router.rpc(NodeService.method.enroll, async (request, call) => {
     const { remoteAddress } = call.values.get(callerKey);
-    const { certificate, ...enrolled } = await turns.take(() => enroll(runtime, authority, request, remoteAddress));
+    const { certificate, ...enrolled } = await turns.take(countedAddress(remoteAddress), () =>
+      enroll(runtime, authority, request, remoteAddress),
+    );
     runtime.log.info({ nodeId: enrolled.nodeId, clusterId: enrolled.clusterId }, 'node enrolled');
     return { ...enrolled, ...certificateAnswer(authority, certificate) };
   });
