@@ -4,7 +4,7 @@ import { NODE_WORDS, type overview, SHOWN_REVISIONS } from '../../contract/resou
 import type { FleetFacts, FoundAttention, ServiceFeature } from '../../mixins/service-feature.ts';
 import { clusterCount } from '../../models/clusters/cluster.ts';
 import { subjectsOf } from '../../models/config/revision-subject.ts';
-import { type Progress, readBanProgress, readRevisionProgress } from '../../models/overview/change-progress.ts';
+import { type Progress, readBansProgress, readRevisionsProgress } from '../../models/overview/change-progress.ts';
 import { bansInForce, type NewestRevision, newestBanChange, newestRevisions } from '../../models/overview/overview.ts';
 import { type FleetView, fleetView } from '../../models/overview/overview-nodes.ts';
 import { type SitesBehind, siteCounts, siteStates, sitesBehind } from '../../models/overview/overview-sites.ts';
@@ -124,11 +124,13 @@ async function readLatestRevision(
   sql: Sql,
   { clusterId, clusterName, revision }: NewestRevision,
 ): Promise<Propagation['latest']> {
-  const [progress, spread] = await Promise.all([
-    readRevisionProgress(sql, clusterId, revision),
+  const [[progress], spread] = await Promise.all([
+    readRevisionsProgress(sql, [{ clusterId, revision }]),
     changeSpread(sql, { feed: 'config', clusterId, number: revision }, null),
   ]);
-  return progress && { id: `${clusterId}=${revision}`, kind: 'config', clusterName, ...latest(progress), ...spread };
+  return progress
+    ? { id: `${clusterId}=${revision}`, kind: 'config', clusterName, ...latest(progress), ...spread }
+    : null;
 }
 
 async function readLatestBan(
@@ -136,7 +138,7 @@ async function readLatestBan(
   ban: { epoch: string; seq: string },
   within: string | null,
 ): Promise<Propagation['latest']> {
-  const progress = await readBanProgress(sql, ban, within);
+  const [progress] = await readBansProgress(sql, [ban], within);
   if (!progress) return null;
   const change = { feed: 'bans', clusterId: progress.clusterId ?? '', number: ban.seq };
   const spread = await changeSpread(sql, change, within);

@@ -6,6 +6,7 @@ import { readConfigHead } from '../../models/config/config-history.ts';
 import { publish } from '../../models/config/publish.ts';
 import { deliveryOf, situationNow } from '../../models/overview/delivery.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import { listChanges } from '../../services/changes/changes.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { addCluster, ban, change } from '../helpers/pipeline.ts';
 
@@ -308,6 +309,28 @@ test('the newest changes that somebody saved are listed, newest first: revisions
   t.true(at(`:${seq}`) >= 0 && at(`:${seq}`) < at(site), JSON.stringify(items.map(({ id }) => id)));
   t.deepEqual(items[at(site)], await console_.client.api('GET', `/changes/${site}`));
   t.true(items.length <= 20);
+});
+
+test.serial('the list of changes makes as many queries for twenty changes as for a few', async (t) => {
+  const sql = runtime.pools.api;
+  const queriesOfList = async () => {
+    let [count, listed] = [0, 0];
+    const note = ({ sql: statement }: { sql: string }) => {
+      // What is read of one change, or of many: the rest of the console asks its own beside it.
+      if (/config_revision|ban_change|ip_list/.test(statement)) count++;
+    };
+    sql.on('query', note);
+    listed = (await listChanges(runtime)).items.length;
+    sql.removeListener('query', note);
+    return { count, listed };
+  };
+  const clusterId = await addCluster(runtime);
+  const { id } = await saveSite(clusterId);
+  const before = await queriesOfList();
+  for (let n = 0; n < 20; n++) await console_.client.api('PATCH', `/sites/${id}`, { name: `many-${serial}-${n}` });
+  const after = await queriesOfList();
+  t.true(after.listed === 20 && before.listed < 20, JSON.stringify({ before, after }));
+  t.is(after.count, before.count);
 });
 
 test('the future revision of a cluster is no change yet', async (t) => {
