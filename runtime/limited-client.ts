@@ -6,7 +6,7 @@ import PgClient from 'knex/lib/dialects/postgres/index.js';
 export interface TransactionLimits {
   /** Waiting for one lock. */
   lockMs: number;
-  /** All of it. */
+  /** All of it; 0: no limit. */
   wholeMs: number;
 }
 
@@ -30,6 +30,11 @@ export function within(limits: TransactionLimits): Knex.TransactionConfig {
   return { limits } as Knex.TransactionConfig;
 }
 
-function beginWithin({ lockMs, wholeMs }: TransactionLimits): string {
-  return `begin; set local lock_timeout = ${lockMs}; set local transaction_timeout = ${wholeMs}`;
+function beginWithin(limits: TransactionLimits): string {
+  return `begin; ${setLimits(limits)}`;
+}
+
+/** Statements that limit the transaction from here on. */
+export function setLimits({ lockMs, wholeMs }: TransactionLimits): string {
+  return `set local lock_timeout = ${lockMs}; set local transaction_timeout = ${wholeMs}`;
 }

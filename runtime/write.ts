@@ -1,14 +1,20 @@
 // The one way to change something: rows, audit entry, published entries or feed numbers, outbox and idempotency record
 // commit in one transaction, or nothing does.
+import { createHash } from 'node:crypto';
 import type { Knex } from 'knex';
 import { ContractError, errorCodeOf, fail } from '../contract/errors.ts';
 import type { Call, IdempotencyClaim } from './call.ts';
-import { within } from './limited-client.ts';
+import { setLimits, within } from './limited-client.ts';
 import type { Runtime } from './runtime.ts';
 import { wakeChannel } from './stream-names.ts';
 
+/** First of the two numbers of an advisory lock; see models/db/locks.ts for the others. */
+const TURN_LOCK = 1_398_162_186;
 const LIMITS = { lockMs: 2_000, wholeMs: 5_000 };
-/** Waiting for the publications of the same cluster before this one; with a lock's 2 s within a request's time. */
+/**
+ * Waiting for the publications of the same cluster before this one, in this process and in all others; with a lock's 2 s
+ * within a request's time.
+ */
 const LONGEST_QUEUE_MS = 5_000;
 
 /** A change under way. */
@@ -30,8 +36,8 @@ export interface WriteOptions {
 
 /**
  * Runs `work` in a transaction; its result must be the procedure's output, because it is stored for replays.
- * A lock that is not had within 2 s, a turn among the cluster's publications that is not had within 5 s, or too many that
- * wait for theirs, answers SERVICE_UNAVAILABLE with a retry hint.
+ * A lock that is not had within 2 s, a turn among the cluster's publications (of all processes) that is not had within 5 s, or
+ * too many that wait for theirs, answers SERVICE_UNAVAILABLE with a retry hint.
  */
 export async function write<T>(
   runtime: Runtime,
@@ -39,14 +45,30 @@ export async function write<T>(
   options: WriteOptions,
   work: (tx: Tx) => Promise<T>,
 ): Promise<T> {
-  const run = () => transact(runtime, call, options, work);
-  if (options.clusterId === undefined) return run();
+  const { clusterId } = options;
+  if (clusterId === undefined) return transact(runtime, call, options, work);
   const queued = performance.now();
-  return runtime.publications.run(options.clusterId, () => {
+  return runtime.publications.run(clusterId, () => {
     // Behind a held lock each of a queue would wait its full time, one after the other.
-    if (performance.now() - queued > LONGEST_QUEUE_MS) fail('SERVICE_UNAVAILABLE', { retryAfterSeconds: 1 });
-    return run();
+    const leftMs = Math.floor(LONGEST_QUEUE_MS - (performance.now() - queued));
+    if (leftMs <= 0) fail('SERVICE_UNAVAILABLE', { retryAfterSeconds: 1 });
+    return transact(runtime, call, options, work, { clusterId, leftMs });
   });
+}
+
+/** A turn among the publications of a cluster by all processes, and the time left to wait for it. */
+interface Turn {
+  clusterId: string;
+  leftMs: number;
+}
+
+/**
+ * Takes the turn. Advisory locks are had in the order in which they were asked for; of the head's row, a process that
+ * publishes without a pause would keep getting it before one that waits. The time limits of the work begin here.
+ */
+async function takeTurn(sql: Knex.Transaction, { clusterId }: Turn): Promise<void> {
+  const key = createHash('sha256').update(clusterId).digest().readInt32BE();
+  await sql.raw(`select pg_advisory_xact_lock(${TURN_LOCK}, ${key}); ${setLimits(LIMITS)}`);
 }
 
 async function transact<T>(
@@ -54,16 +76,18 @@ async function transact<T>(
   call: Call,
   options: WriteOptions,
   work: (tx: Tx) => Promise<T>,
+  turn?: Turn,
 ): Promise<T> {
   refuseLate(call);
-  return commit(runtime, [call], options.pool, async ([tx]) => {
-    // Waiting for a connection took its time.
+  const held = async ([tx]: readonly Tx[]) => {
+    // Waiting for a connection and a turn took its time.
     refuseLate(call);
     const output = await work(tx!);
     const { idempotency } = call;
     if (idempotency) await completeIdempotency(tx!.sql, [{ call, idempotency, output }], options.status);
     return output;
-  });
+  };
+  return commit(runtime, [call], options.pool, held, turn);
 }
 
 /**
@@ -127,19 +151,22 @@ async function commit<R>(
   calls: readonly Call[],
   pool: WriteOptions['pool'],
   work: (txs: readonly Tx[]) => Promise<R>,
+  turn?: Turn,
 ): Promise<R> {
   const before = calls.map(({ changes }) => changes.length);
   let wake = false;
   let worked = false;
   try {
+    const limits = turn ? { lockMs: turn.leftMs, wholeMs: 0 } : LIMITS;
     const result = await runtime.pools[pool ?? 'api'].transaction(async (sql) => {
+      if (turn) await takeTurn(sql, turn);
       const now = new Date();
       const txs = calls.map((call): Tx => ({ sql, call, now, wake: false }));
       const answer = await work(txs);
       wake = txs.some((tx) => tx.wake);
       worked = true;
       return answer;
-    }, within(LIMITS));
+    }, within(limits));
     // A lost wake-up costs the relay's poll interval, nothing else.
     if (wake) runtime.redis.publish(wakeChannel(runtime.env.redisPrefix), '1').catch(() => undefined);
     return result;

@@ -6,6 +6,7 @@ import { createCluster } from '../../models/clusters/create-cluster.ts';
 import { isValidBase, readConfigHead } from '../../models/config/config-history.ts';
 import { publish, publishAll } from '../../models/config/publish.ts';
 import { clustersWithRequests, requestPublication } from '../../models/config/publish-requests.ts';
+import { lockHead } from '../../models/config/write-revision.ts';
 import { publishRequested } from '../../pipeline/publish-requested.ts';
 import { bucketOf, entryHash, fromSum, moveSum } from '../../proto/entry-hash.ts';
 import { systemCall } from '../../runtime/call.ts';
@@ -228,6 +229,28 @@ test('a lock that is not had within 2 s answers that the service is unavailable'
     holder.release();
   }
   t.truthy(await publishThings(runtime, clusterId, [{ id: 'a', body: 'x' }]));
+});
+
+test('a publication waits its turn behind one of another console that takes longer than a lock may', async (t) => {
+  const other = await pipeline.another();
+  try {
+    const clusterId = await addCluster(runtime);
+    const begun = Promise.withResolvers<void>();
+    const slow = change(
+      other.runtime,
+      async (tx) => {
+        await lockHead(tx, clusterId, []);
+        begun.resolve();
+        await tx.sql.raw('select pg_sleep(2.5)');
+      },
+      { clusterId },
+    );
+    await begun.promise;
+    t.truthy(await publishThings(runtime, clusterId, [{ id: 'a', body: 'x' }]));
+    await slow;
+  } finally {
+    await other.close();
+  }
 });
 
 test('a queue behind a held lock ends together, it does not wait one after the other', async (t) => {
