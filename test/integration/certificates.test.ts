@@ -1,7 +1,7 @@
 // Certificates through /api/v1 and the node channel: what is taken, who gets keys, and what is refused.
 import { X509Certificate } from 'node:crypto';
 import test from 'ava';
-import { latestEmail } from '../../models/certificates/acme-certificate.ts';
+import { latestEmail, readyCertificates } from '../../models/certificates/acme-certificate.ts';
 import { checkChain } from '../../models/certificates/certificate-check.ts';
 import { lostDomains } from '../../models/sites/site-https.ts';
 import { SEALED_COLUMNS } from '../../runtime/reseal.ts';
@@ -162,6 +162,11 @@ test.serial('a page of certificates reads few of 20,000, whatever it is sorted b
     t.true(read[0]! <= 200, `${query} reads ${read[0]} rows`);
   }
   // None of them was asked for.
+  const named = await plans.rowsRead(
+    () => readyCertificates(api.sql, ['www.customer-77.example']),
+    (sql) => sql.includes('names &&'),
+  );
+  t.true(named.length === 1 && named[0]! < 100, `${named} rows read for a name`);
   const latest = await plans.rowsRead(
     () => latestEmail(api.sql),
     (sql) => sql.includes("'email'"),

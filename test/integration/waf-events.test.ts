@@ -2,6 +2,7 @@
 import test from 'ava';
 import { SecurityEventKind } from '../../proto/gen/svc/node/v1/security_pb.js';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { QueryPlans } from '../helpers/query-plans.ts';
 import { ReportingNode } from '../helpers/reporting-node.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 
@@ -203,4 +204,30 @@ test.serial('what makes no sense is left out, and texts are cut', async (t) => {
   t.is(items[0].path.length, 2048);
   t.is(items[0].rules.length, 16);
   t.deepEqual(items[0].matches, [{ ruleId: 942_100, part: 'argument', name: 'x'.repeat(256), value: null }]);
+});
+
+test.serial('a filter reads the few events that it finds of 20,000', async (t) => {
+  const many = (await api.site(await api.cluster('noisy'), 'noisy.example')).id;
+  await api.sql.raw(
+    `insert into security_event (occurred_at, node_id, site_id, kind, level, previous_level, top_ips, top_paths, waf)
+     select now() - n * interval '1 second', 'n', ?, 'waf_matched', 0, 0, '[]', '[]', jsonb_build_object(
+         'requestId', 'noise-' || n, 'method', 'GET', 'path', '/page/' || n, 'address', '2001:db8::' || to_hex(n % 60000),
+         'rules', jsonb_build_array(900000 + n % 1000), 'score', 5, 'threshold', 5, 'blocked', false,
+         'matches', '[]'::jsonb) from generate_series(1, 20000) n`,
+    [many],
+  );
+  await api.sql.raw('vacuum analyze security_event');
+  const plans = new QueryPlans(api, running);
+  await plans.connect();
+  for (const filter of ['requestId=noise-19000', 'path=/page/19999', 'address=2001:db8::4e1f', 'ruleId=900999']) {
+    const { total } = await list(`?${filter}`, many);
+    t.true(total > 0 && total <= 20, `${filter}: ${total}`);
+    const read = await plans.rowsRead(`/sites/${many}/waf/events?${filter}`, (sql) => sql.includes('security_event'));
+    t.is(read.length, 2);
+    t.true(
+      read.every((rows) => rows < 100),
+      `${filter}: ${read}`,
+    );
+  }
+  await plans.end();
 });
