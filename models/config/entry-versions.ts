@@ -40,6 +40,8 @@ const VERSIONS = `
     left join lateral (${liveAt('$3', COLUMNS)}) a on true
     left join lateral (${liveAt('$4', COLUMNS)}) b on true
    where k.kind = any($5) and ($7 or (a.blob_hash, a.features) is distinct from (b.blob_hash, b.features))
+     and ($8::text[] is null or (k.kind, k.resource_id) in (select * from unnest($8::text[], $9::text[])))
+     and ($10::text[] is null or coalesce(b.owner, a.owner) = any($10))
    order by coalesce(b.owner, a.owner) nulls first, k.kind, k.resource_id limit $6`;
 
 /** As it is live at a revision, of what a canary has over it where that is looked at. */
@@ -73,20 +75,29 @@ interface Span {
   to: string;
 }
 
-/**
- * The entries of these kinds that differ between the revisions, by owner, kind and id, at most so many; with `touched`
- * those as well that changed between and are again what they were.
- */
+export interface ChangedFilter {
+  /** Those as well that changed between and are again what they were. */
+  touched?: boolean;
+  /** Of these names alone. */
+  names?: readonly EntryName[];
+  /** Of these owners alone. */
+  owners?: readonly string[];
+}
+
+/** The entries of these kinds that differ between the revisions, by owner, kind and id, at most so many. */
 export async function changedEntries(
   sql: Knex,
   clusterId: string,
   { from, to }: Span,
   kinds: readonly string[],
   limit: number,
-  { touched = false } = {},
+  { touched = false, names, owners }: ChangedFilter = {},
 ): Promise<EntryVersions[]> {
   return inOrder({ from, to }, (low, high) =>
-    numbered<VersionsRow>(sql, VERSIONS, [clusterId, 'S', low, high, kinds, limit, touched]),
+    numbered<VersionsRow>(sql, VERSIONS, [
+      ...[clusterId, 'S', low, high, kinds, limit, touched],
+      ...[names?.map(({ kind }) => kind) ?? null, names?.map(({ id }) => id) ?? null, owners ?? null],
+    ]),
   );
 }
 

@@ -8,9 +8,9 @@ import { DISABLED_REF, siteKind } from '../sites/site.entry.ts';
 import type { Beside, CompiledEntry, EntryKind, Missing, Provision, Reference, RollbackOwners } from './entry-kind.ts';
 import { ENTRY_KINDS, kindNamed } from './entry-kinds.ts';
 import { siteOfOwner } from './entry-owner.ts';
-import { changedEntries, type EntryVersions, type StoredEntry } from './entry-versions.ts';
+import { type ChangedFilter, changedEntries, type EntryVersions, type StoredEntry } from './entry-versions.ts';
 import { liveSettings } from './live-settings.ts';
-import { type Difference, keyOf, type WrittenEntry } from './write-revision.ts';
+import { type Difference, type EntryName, keyOf, type WrittenEntry } from './write-revision.ts';
 
 /** Entries that one rollback changes at most: it is one publication, under the lock of the cluster's head. */
 export const MAX_ROLLBACK_ENTRIES = 5000;
@@ -28,8 +28,8 @@ export interface RollbackPlan {
 export interface RollbackScope {
   /** Owners whose saved settings are put back, too. */
   restoring?: ReadonlySet<string>;
-  /** Keys of the entries that are put back; all, unless given. */
-  only?: ReadonlySet<string>;
+  /** The entries that are put back; all, unless given. */
+  only?: readonly EntryName[];
 }
 
 /**
@@ -43,12 +43,13 @@ export async function planRollback(
   { restoring = new Set(), only }: RollbackScope = {},
 ): Promise<RollbackPlan> {
   const kinds = ENTRY_KINDS.filter(({ onRollback }) => onRollback !== 'current').map(({ kind }) => kind);
-  const differing = await changedEntries(sql, clusterId, { from: head, to: revision }, kinds, MAX_ROLLBACK_ENTRIES + 1);
-  const [found, left] = only ? divided(differing, (entry) => only.has(keyOf(entry))) : [differing, []];
+  const differing = (filter?: ChangedFilter) =>
+    changedEntries(sql, clusterId, { from: head, to: revision }, kinds, MAX_ROLLBACK_ENTRIES + 1, filter);
+  const found = await differing(only && { names: only });
   if (found.length > MAX_ROLLBACK_ENTRIES) fail('ROLLBACK_TOO_LARGE', { limit: MAX_ROLLBACK_ENTRIES });
   const kept = found.filter(staysDisabled);
   const restored = found.filter((entry) => !staysDisabled(entry));
-  const staying = new Set(left.flatMap(ownersOf));
+  const staying = new Set(only ? await stayingOwners(found, differing) : []);
   const missing = await missingOf(sql, clusterId, restored, { restoring, staying });
   const gone = leftOut(restored, missing);
   refuseMissing(missing.filter(({ owner }) => owner === null || !gone.has(owner)));
@@ -130,8 +131,15 @@ export async function refuseUnprovided(
   refuseMissing(await unprovided(sql, clusterId, wanted, owners));
 }
 
-function divided<T>(items: readonly T[], holds: (item: T) => boolean): [T[], T[]] {
-  return [items.filter(holds), items.filter((item) => !holds(item))];
+/** Owners of the entries that are put back of which others differ, too, and stay as they are. */
+async function stayingOwners(
+  found: readonly EntryVersions[],
+  differing: (filter: ChangedFilter) => Promise<EntryVersions[]>,
+): Promise<string[]> {
+  const owners = [...new Set(found.flatMap(ownersOf))];
+  const known = new Set(found.map(keyOf));
+  const all = await differing({ owners });
+  return all.filter((entry) => !known.has(keyOf(entry))).flatMap(ownersOf);
 }
 
 function ownersOf({ from, to }: EntryVersions): string[] {

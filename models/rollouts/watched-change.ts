@@ -1,7 +1,7 @@
 // Publications to everybody that are watched, to be taken back where visitors suffer.
 import type { Knex } from 'knex';
 import type { RolloutPolicy } from '../../contract/resources/rollout.ts';
-import { type EntryName, keyOf } from '../config/write-revision.ts';
+import type { EntryName } from '../config/write-revision.ts';
 import { numbered } from '../db/named-statement.ts';
 
 /** Changes looked at in one go, the latest first. */
@@ -44,8 +44,8 @@ export async function isWatched(sql: Knex, clusterId: string, revision: string):
 }
 
 /** Names of the entries that the publication changed and none since. */
-export async function entriesOf(sql: Knex, clusterId: string, revision: string): Promise<Set<string>> {
-  const rows = await numbered<EntryName>(
+export async function entriesOf(sql: Knex, clusterId: string, revision: string): Promise<EntryName[]> {
+  return numbered<EntryName>(
     sql,
     `select kind, resource_id as id from config_entry
        where cluster_id = $1 and track = 'S' and from_revision = $2 and to_revision is null
@@ -56,7 +56,6 @@ export async function entriesOf(sql: Knex, clusterId: string, revision: string):
            and n.from_revision >= e.to_revision)`,
     [clusterId, revision],
   );
-  return new Set(rows.map(keyOf));
 }
 
 /** Sites whose changes were taken back since a moment. */

@@ -2,7 +2,6 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { planRollback } from '../../models/config/rollback.ts';
-import { keyOf } from '../../models/config/write-revision.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { Api, type Body } from '../helpers/resources.ts';
@@ -697,11 +696,34 @@ test('rules come back with the group they choose, and not without it', async (t)
   await api.ok('PATCH', `/sites/${id}`, origins('a.example'));
 
   const range = { revision, head: await head(clusterId) };
-  const rulesOnly = { only: new Set([keyOf({ kind: 'site-rules', id })]) };
+  const rulesOnly = { only: [{ kind: 'site-rules', id }] };
   const error = await t.throwsAsync(() => planRollback(api.sql, clusterId, range, rulesOnly));
   const resources = [{ type: 'origin_group', id: `${id}/blue`, name: 'blue' }];
   t.like(error, { type: UNAVAILABLE[1], data: { resources, count: 1 } } as object);
   t.is((await planRollback(api.sql, clusterId, range)).differences.length, 2);
   await rollBack(clusterId, revision);
   t.truthy(await api.entry(clusterId, 'site-rules', id));
+});
+
+test('one entry is put back whatever else of the cluster changed since', async (t) => {
+  const clusterId = await newCluster();
+  const { id } = await api.site(clusterId, newDomain(), origins('a.example'));
+  const revision = await head(clusterId);
+  await api.ok('PATCH', `/sites/${id}`, origins('b.example'));
+  // Sites that sort before it, and more than one rollback may change.
+  await api.sql.raw(
+    `insert into config_entry (cluster_id, track, kind, resource_id, bucket, from_revision, blob_hash, features, refs,
+         compiler_version, source, owner)
+     select cluster_id, track, kind, '!' || n, bucket, from_revision, blob_hash, features, '{}', compiler_version, source,
+         'site:!' || n
+       from config_entry cross join generate_series(1, 5100) n
+      where cluster_id = ? and kind = 'site' and resource_id = ? and to_revision is null`,
+    [clusterId, id],
+  );
+  const range = { revision, head: await head(clusterId) };
+  const plan = await planRollback(api.sql, clusterId, range, { only: [{ kind: 'site', id }] });
+  t.deepEqual(
+    plan.differences.map((difference) => difference.id),
+    [id],
+  );
 });
