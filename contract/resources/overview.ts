@@ -1,5 +1,6 @@
 // Is everything all right? What needs somebody, the sizes of things, and how fast changes arrive.
 import Type, { type Static } from 'typebox';
+import { FAILURE_CAUSES } from '../failure-causes.ts';
 import { ATTENTION_LISTS } from '../gen/attention.ts';
 import { procedure, resource } from '../procedure.ts';
 import { merged } from '../registered.ts';
@@ -72,7 +73,9 @@ const AttentionItem = Type.Object({
   clusterName: Type.String(),
   revision: {
     ...Nullable(Decimal),
-    description: 'nodes_lagging: target revision of the nodes. Canary kinds: revision of the candidate.',
+    description:
+      'nodes_lagging: target revision of the nodes. Canary kinds: revision of the candidate. ' +
+      'site_failing: revision that changed the site shortly before; null: none did.',
   },
   at: {
     ...Nullable(Timestamp),
@@ -97,7 +100,14 @@ const AttentionItem = Type.Object({
     }),
     { description: `The first objects concerned, at most ${MAX_NAMED}.` },
   ),
-  problem: { ...Nullable(OneOf(CHANNEL_PROBLEMS)), description: 'node_channel: result of its check.' },
+  problem: {
+    ...Nullable(OneOf([...CHANNEL_PROBLEMS, ...FAILURE_CAUSES])),
+    description: 'node_channel: result of its check. site_failing: cause of most failed requests.',
+  },
+  percent: {
+    ...Nullable(Type.Integer({ minimum: 0, maximum: 100 })),
+    description: 'site_failing: percent of the requests of the last minute that failed.',
+  },
 });
 export type AttentionItem = Static<typeof AttentionItem>;
 

@@ -21,6 +21,7 @@ export const errors = {
 
 /** Nothing answers origins_down yet: nodes do not report the health of origins. */
 export const attention = {
+  site_failing: { order: 23, level: 'act', page: '/sites' },
   sites_unserved: { order: 24, level: 'act', page: '/sites?state=unserved' },
   origins_down: { order: 27, level: 'act', page: '/sites' },
   certificates_ending: { order: 28, level: 'act', page: '/sites' },

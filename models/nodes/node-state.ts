@@ -39,6 +39,7 @@ export interface BeatRow {
   /** Decimal strings; 0 = the node holds none. */
   challengeKeysVersion: string;
   sessionTicketKeysVersion: string;
+  failingSites: readonly object[];
 }
 
 /**
@@ -70,18 +71,19 @@ export async function writeBeats(pool: Queries, rows: readonly BeatRow[]): Promi
         remote_address = v."remoteAddress", data_plane_healthy = v."dataPlaneHealthy",
         data_plane_instance = v."dataPlaneInstance", message = v.message, auth_error = null,
         certificate_not_after = v."certificateNotAfter", challenge_keys_version = v."challengeKeysVersion",
-        session_ticket_keys_version = v."sessionTicketKeysVersion", reported_at = v."lastSeenAt"
+        session_ticket_keys_version = v."sessionTicketKeysVersion", reported_at = v."lastSeenAt",
+        failing_sites = coalesce(v."failingSites", '[]')
       from jsonb_to_recordset($1::jsonb) as v(
         "nodeId" text, "lastSeenAt" timestamptz, info jsonb, features text[], "missingFeatures" text[],
         metrics jsonb, "banStatus" jsonb, "remoteAddress" text, "dataPlaneHealthy" boolean,
         "dataPlaneInstance" text, message text, "certificateNotAfter" timestamptz,
-        "challengeKeysVersion" bigint, "sessionTicketKeysVersion" bigint)
+        "challengeKeysVersion" bigint, "sessionTicketKeysVersion" bigint, "failingSites" jsonb)
       where s.node_id = v."nodeId"
       returning s.node_id, coalesce(old.last_seen_at < new.last_seen_at - make_interval(secs => ${ONLINE_SECONDS}), true)
         or (old.data_plane_healthy, old.message, old.auth_error, old.info, old.features, old.missing_features,
-            old.certificate_not_after)
+            old.certificate_not_after, old.failing_sites = '[]')
         is distinct from (new.data_plane_healthy, new.message, new.auth_error, new.info, new.features,
-            new.missing_features, new.certificate_not_after) as differs),
+            new.missing_features, new.certificate_not_after, new.failing_sites = '[]') as differs),
       changed as (select node_id from beaten where differs)
       insert into outbox (topic, key) select '${LIVE}', key from (${NODE_HINTS}) as h group by key
         union all select '${LIVE}', 'gauges' where exists (select from beaten)`,

@@ -16,6 +16,7 @@ import type {
   NodeInfo,
   Reached,
 } from '../../proto/gen/svc/node/v1/node_pb.js';
+import { readFailingSites } from './failing-sites.ts';
 import type { NodeIdentity } from './identity.ts';
 import type { Beat } from './node-reports.ts';
 import type { Step } from './propagation.ts';
@@ -108,6 +109,7 @@ export function readBeat(
     challengeKeysVersion: String(bounded(request.challengeKeysVersion)),
     sessionTicketKeysVersion: String(bounded(request.sessionTicketKeysVersion)),
     certificateNotAfter: request.certificateNotAfter > 0n ? seconds(request.certificateNotAfter) : null,
+    failingSites: readFailingSites(request.failingSites),
     addresses: addressEntries(request.info, remoteAddress),
     unappliedIds: unappliedIds(request.bans),
   };

@@ -26,6 +26,7 @@ const NOTHING = {
   version: '',
   named: [],
   problem: null,
+  percent: null,
 } satisfies Omit<AttentionItem, 'kind' | 'level'>;
 
 /** The items in the order of kinds, those of the specification without a limit; and how many there are. */

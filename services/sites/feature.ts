@@ -1,13 +1,14 @@
 import { MAX_ATTENTION } from '../../contract/resources/overview.ts';
 import type { FoundAttention, ServiceFeature } from '../../mixins/service-feature.ts';
+import { type FailingSite, failingSites } from '../../models/sites/failing-site.ts';
 import { siteRequestsRestorer, siteRestorer } from './restore-site.ts';
 
 export const feature = {
-  async attention(_sql, _clusterId, fleet) {
-    const { spans, counts, behind } = await fleet;
+  async attention(sql, clusterId, fleet) {
+    const [failing, { spans, counts, behind }] = await Promise.all([failingSites(sql, clusterId), fleet]);
     const byCluster = new Map(spans.map((span) => [span.clusterId, span]));
     const enabled = new Map(counts.map((one) => [one.clusterId, one.enabled]));
-    return behind
+    const unserved = behind
       .flatMap(({ clusterId, notServed, pending, named }): (FoundAttention & { count: number })[] => {
         const { clusterName = '', nodes = 0 } = byCluster.get(clusterId) ?? {};
         const count = (notServed ?? enabled.get(clusterId) ?? 0) - pending;
@@ -16,8 +17,31 @@ export const feature = {
         const sites = named.map((site) => ({ type: 'site' as const, ...site, reason: 'unserved' as const }));
         return [{ kind: 'sites_unserved', clusterId, clusterName, count, named: sites }];
       })
-      .sort((a, b) => b.count - a.count)
-      .slice(0, MAX_ATTENTION);
+      .sort((a, b) => b.count - a.count);
+    return [...failing.map(failingItem), ...unserved].slice(0, MAX_ATTENTION);
   },
   restores: [siteRestorer, siteRequestsRestorer],
 } satisfies ServiceFeature;
+
+function failingItem({
+  id,
+  name,
+  clusterId,
+  clusterName,
+  since,
+  percent,
+  cause,
+  revision,
+}: FailingSite): FoundAttention {
+  return {
+    kind: 'site_failing',
+    clusterId,
+    clusterName,
+    revision,
+    at: since.toISOString(),
+    count: 1,
+    percent,
+    problem: cause,
+    named: [{ type: 'site', id, name, reason: null }],
+  };
+}

@@ -9,6 +9,7 @@ import { kernelBansPart } from '../nft/kernel-bans.part.ts';
 import { appliedPart } from '../run/applied.part.ts';
 import { capabilitiesPart } from '../run/capabilities.part.ts';
 import { clockPart } from '../run/clock.part.ts';
+import { failingSitesPart } from '../run/failing-sites.part.ts';
 import { vitalsPart } from '../run/vitals.part.ts';
 import { protectionPart } from '../security/protection.part.ts';
 import { statisticsPart } from '../stats/statistics.part.ts';
@@ -24,6 +25,7 @@ export const PARTS = [
   appliedPart,
   capabilitiesPart,
   clockPart,
+  failingSitesPart,
   vitalsPart,
   protectionPart,
   statisticsPart,

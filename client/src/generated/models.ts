@@ -1105,13 +1105,13 @@ export interface Overview {
   readAt: string;
   /** Items that need attention, by kind: first all of the kinds nodes_unhealthy to nodes_lagging, then at most 50 of the other kinds. */
   attention: Array<{
-    kind: 'nodes_unhealthy' | 'canary_rolled_back' | 'canary_awaiting_promotion' | 'canary_running' | 'nodes_lagging' | 'changes_undone' | 'platform_rules_invalid' | 'site_rules_invalid' | 'sites_unserved' | 'clusters_no_nodes' | 'origins_down' | 'certificates_ending' | 'sites_above_normal' | 'sites_waf_share' | 'under_attack_on' | 'sites_under_attack' | 'nodes_bans_unapplied' | 'node_certificates_ending' | 'session_ticket_keys_not_held' | 'nodes_proxy_peers_unset' | 'publications_waiting' | 'node_channel';
+    kind: 'nodes_unhealthy' | 'canary_rolled_back' | 'canary_awaiting_promotion' | 'canary_running' | 'nodes_lagging' | 'changes_undone' | 'platform_rules_invalid' | 'site_rules_invalid' | 'site_failing' | 'sites_unserved' | 'clusters_no_nodes' | 'origins_down' | 'certificates_ending' | 'sites_above_normal' | 'sites_waf_share' | 'under_attack_on' | 'sites_under_attack' | 'nodes_bans_unapplied' | 'node_certificates_ending' | 'session_ticket_keys_not_held' | 'nodes_proxy_peers_unset' | 'publications_waiting' | 'node_channel';
     /** act: something does not work; watch: something may stop working, or is intended. */
     level: 'act' | 'watch';
     /** null: the item concerns several clusters. */
     clusterId: string | null;
     clusterName: string;
-    /** nodes_lagging: target revision of the nodes. Canary kinds: revision of the candidate. */
+    /** nodes_lagging: target revision of the nodes. Canary kinds: revision of the candidate. site_failing: revision that changed the site shortly before; null: none did. */
     revision: string | null;
     /** Start of the oldest case. certificates_ending and node_certificates_ending: first expiry. */
     at: string | null;
@@ -1127,8 +1127,10 @@ export interface Overview {
       /** State of the node; of a site its challenge level, or `unserved`. */
       reason: 'refused' | 'certificate_expired' | 'offline' | 'apply_failed' | 'data_plane_unhealthy' | 'upgrade_required' | 'config_behind' | 'bans_behind' | 'awaiting' | 'ok' | 'disabled' | Level | 'unserved' | null;
     }>;
-    /** node_channel: result of its check. */
-    problem: 'unreachable' | 'mismatch' | 'refused' | null;
+    /** node_channel: result of its check. site_failing: cause of most failed requests. */
+    problem: 'unreachable' | 'mismatch' | 'refused' | 'origin-unreachable' | 'origin-timeout' | 'origin-dns' | 'origin-tls' | 'origin-forbidden' | 'origin-busy' | 'origin-status' | 'edge' | null;
+    /** site_failing: percent of the requests of the last minute that failed. */
+    percent: number | null;
   }>;
   /** Number of items that need attention. */
   attentionTotal: number;

@@ -19,8 +19,10 @@ type counter struct {
 	requests atomic.Uint64
 	// Answers 5xx that no edge made.
 	originErrors atomic.Uint64
-	fared        fared
-	latency      [latencyBuckets]atomic.Uint64
+	// Why a request failed last.
+	cause   atomic.Uint32
+	fared   fared
+	latency [latencyBuckets]atomic.Uint64
 	// By status and name. A table is never changed: a new key makes a new one, which shares the figures.
 	keyed atomic.Pointer[[]keyedFigure]
 	grow  sync.Mutex

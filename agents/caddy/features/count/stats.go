@@ -36,6 +36,7 @@ type Stats struct {
 	todo []*counter
 	// Of all traffic.
 	fared   fared
+	failing failing
 	ruleLog ruleLog
 	last    time.Time
 	ended   bool
@@ -132,6 +133,7 @@ func (s *Stats) flush() {
 		for len(s.todo) > 0 {
 			c := s.todo[len(s.todo)-1]
 			s.todo = s.todo[:len(s.todo)-1]
+			requests, failed := c.fared.worth()
 			originErrors := c.take(func(f field, n uint64) {
 				c.fared.add(f, n)
 				s.fared.add(f, n)
@@ -143,7 +145,10 @@ func (s *Stats) flush() {
 			})
 			c.fared.originErrors += originErrors
 			s.fared.originErrors += originErrors
+			nowRequests, nowFailed := c.fared.worth()
+			s.failing.note(c, s.now(), nowRequests-min(requests, nowRequests), nowFailed-failed)
 		}
+		s.failing.tell(s.now())
 		spool.current.flushed(now, spool.clock.offset())
 	})
 	s.last = now
@@ -234,8 +239,9 @@ func (s *Stats) Drain(acknowledged uint64) *edgev1.DrainStatsResponse {
 	return response
 }
 
-// FillStatus says so where a process that is killed would take its counts with it.
+// FillStatus names sites that fail, and says so where a process that is killed would take its counts with it.
 func (s *Stats) FillStatus(status *edgev1.GetStatusResponse) {
+	s.failing.fill(status)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.spool != nil && s.spool.failing {

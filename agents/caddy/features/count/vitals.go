@@ -49,6 +49,9 @@ func edgeError(code string) exchange.Count {
 
 // noteError counts an answer 5xx by who made it.
 func (c *counter) noteError(x *exchange.Exchange, a *exchange.Answer) {
+	if why := causeOf(x, a); why != causeNone {
+		c.cause.Store(uint32(why))
+	}
 	if a.From == exchange.FromEdge {
 		x.Mark(edgeError(a.Code))
 	} else {
@@ -62,8 +65,9 @@ type fared struct {
 	requests, spared, originErrors uint64
 	// What was told of requests: one that is spared after it was counted takes nothing back.
 	told uint64
-	// By code.
+	// By code, and their sum.
 	edgeErrors map[string]uint64
+	edgeFailed uint64
 }
 
 // add takes over a figure that is settled.
@@ -84,9 +88,15 @@ func (v *fared) addNamed(name string, n uint64) {
 			v.edgeErrors = map[string]uint64{}
 		}
 		v.edgeErrors[code] += n
+		v.edgeFailed += n
 	case isError || slices.ContainsFunc(protective, func(prefix string) bool { return strings.HasPrefix(name, prefix) }):
 		v.spared += n
 	}
+}
+
+// worth is how many requests were neither refused nor spared otherwise, and how many of them failed.
+func (v *fared) worth() (requests, failed uint64) {
+	return v.requests - min(v.spared, v.requests), v.originErrors + v.edgeFailed
 }
 
 func (v *fared) message(siteID string) *nodev1.Vitals {

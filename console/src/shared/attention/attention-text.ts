@@ -15,15 +15,17 @@ export function attentionTone({ level }: Pick<AttentionItem, 'level'>): Tone {
   return level === 'act' ? 'red' : 'amber';
 }
 
-export function attentionKey({ kind, clusterId }: AttentionItem): string {
-  return `${kind} ${clusterId ?? ''}`;
+export function attentionKey({ kind, clusterId, named }: AttentionItem): string {
+  return kind === 'site_failing' ? `${kind} ${named[0]?.id}` : `${kind} ${clusterId ?? ''}`;
 }
 
-export function attentionTitle({ kind, count, clusterName, problem }: AttentionItem): string {
+export function attentionTitle({ kind, count, clusterName, problem, percent, named }: AttentionItem): string {
   const { t } = i18n.global;
   const facts = {
     count: formatNumber(count),
     cluster: clusterName,
+    name: named[0]?.name ?? '',
+    percent: formatNumber(percent ?? 0),
     problem: problem === null ? '' : t(`attention.problem.${problem}`),
   };
   return t(`attention.kind.${kind}`, facts, count);
@@ -46,7 +48,14 @@ export function namedPlace({ type, id, reason }: AttentionItem['named'][number],
 }
 
 function sitePart(kind: AttentionItem['kind']): string {
+  if (kind === 'site_failing') return 'origins';
   return kind === 'certificates_ending' ? 'https' : 'security';
+}
+
+/** Where the change is seen after which a site began to fail, and can be undone; null: there is none. */
+export function changePlace({ kind, clusterId, revision }: AttentionItem): string | null {
+  if (kind !== 'site_failing' || clusterId === null || revision === null) return null;
+  return placeOf('cluster', clusterId, `revisions?revision=${revision}`);
 }
 
 /** Where all of it is seen: the thing itself where there is one. */

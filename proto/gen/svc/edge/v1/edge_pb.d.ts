@@ -9,7 +9,7 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import type { Message } from "@bufbuild/protobuf";
 import type { ConfigPosition, FailedEntry } from "../../node/v1/config_pb.js";
 import type { ChallengeKeys, SecurityEvent, SiteSecurity } from "../../node/v1/security_pb.js";
-import type { GeoIp, SiteMinute, StatsGap, Vitals } from "../../node/v1/node_pb.js";
+import type { FailingSite, GeoIp, SiteMinute, StatsGap, Vitals } from "../../node/v1/node_pb.js";
 import type { Entry, EntryKey } from "../../config/v1/entry_pb.js";
 import type { Ban, BanPosition, OwnBan, OwnBanLift } from "../../node/v1/bans_pb.js";
 import type { AcmeToken, CertificateMaterial, CertificateStaple, SessionTicketKeys } from "../../node/v1/certificates_pb.js";
@@ -166,6 +166,13 @@ export declare type GetStatusResponse = Message<"svc.edge.v1.GetStatusResponse">
    * @generated from field: repeated uint32 ports = 22;
    */
   ports: number[];
+
+  /**
+   * Those that fail for most visitors first, at most 20.
+   *
+   * @generated from field: repeated svc.node.v1.FailingSite failing_sites = 23;
+   */
+  failingSites: FailingSite[];
 };
 
 /**

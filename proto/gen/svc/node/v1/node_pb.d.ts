@@ -536,6 +536,13 @@ export declare type HeartbeatRequest = Message<"svc.node.v1.HeartbeatRequest"> &
    * @generated from field: svc.node.v1.AcmePosition acme = 12;
    */
   acme?: AcmePosition | undefined;
+
+  /**
+   * Those that fail for most visitors first, at most 20.
+   *
+   * @generated from field: repeated svc.node.v1.FailingSite failing_sites = 13;
+   */
+  failingSites: FailingSite[];
 };
 
 /**
@@ -752,6 +759,53 @@ export declare type Vitals = Message<"svc.node.v1.Vitals"> & {
  * Use `create(VitalsSchema)` to create a new message.
  */
 export declare const VitalsSchema: GenMessage<Vitals>;
+
+/**
+ * A site that does not work for many of its visitors.
+ *
+ * @generated from message svc.node.v1.FailingSite
+ */
+export declare type FailingSite = Message<"svc.node.v1.FailingSite"> & {
+  /**
+   * @generated from field: string site_id = 1;
+   */
+  siteId: string;
+
+  /**
+   * Of the last minute. What the edge refused, challenged or answered otherwise without an error is not among them.
+   *
+   * @generated from field: uint64 requests = 2;
+   */
+  requests: bigint;
+
+  /**
+   * Of those, answers 5xx.
+   *
+   * @generated from field: uint64 failed = 3;
+   */
+  failed: bigint;
+
+  /**
+   * When it began, Unix milliseconds of the node's clock.
+   *
+   * @generated from field: int64 since_ms = 4;
+   */
+  sinceMs: bigint;
+
+  /**
+   * Of the latest failure: origin-unreachable, origin-timeout, origin-dns, origin-tls, origin-forbidden, origin-busy,
+   * origin-status for a response 5xx of the origin, or edge for anything else.
+   *
+   * @generated from field: string cause = 5;
+   */
+  cause: string;
+};
+
+/**
+ * Describes the message svc.node.v1.FailingSite.
+ * Use `create(FailingSiteSchema)` to create a new message.
+ */
+export declare const FailingSiteSchema: GenMessage<FailingSite>;
 
 /**
  * @generated from message svc.node.v1.Metrics

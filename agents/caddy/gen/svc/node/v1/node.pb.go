@@ -1096,8 +1096,10 @@ type HeartbeatRequest struct {
 	// Version of the keys of session tickets in use; 0 = none.
 	SessionTicketKeysVersion uint64        `protobuf:"varint,11,opt,name=session_ticket_keys_version,json=sessionTicketKeysVersion,proto3" json:"session_ticket_keys_version,omitempty"`
 	Acme                     *AcmePosition `protobuf:"bytes,12,opt,name=acme,proto3" json:"acme,omitempty"`
-	unknownFields            protoimpl.UnknownFields
-	sizeCache                protoimpl.SizeCache
+	// Those that fail for most visitors first, at most 20.
+	FailingSites  []*FailingSite `protobuf:"bytes,13,rep,name=failing_sites,json=failingSites,proto3" json:"failing_sites,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HeartbeatRequest) Reset() {
@@ -1210,6 +1212,13 @@ func (x *HeartbeatRequest) GetSessionTicketKeysVersion() uint64 {
 func (x *HeartbeatRequest) GetAcme() *AcmePosition {
 	if x != nil {
 		return x.Acme
+	}
+	return nil
+}
+
+func (x *HeartbeatRequest) GetFailingSites() []*FailingSite {
+	if x != nil {
+		return x.FailingSites
 	}
 	return nil
 }
@@ -1598,6 +1607,88 @@ func (x *Vitals) GetEdgeErrors() []*NamedCount {
 	return nil
 }
 
+// A site that does not work for many of its visitors.
+type FailingSite struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	SiteId string                 `protobuf:"bytes,1,opt,name=site_id,json=siteId,proto3" json:"site_id,omitempty"`
+	// Of the last minute. What the edge refused, challenged or answered otherwise without an error is not among them.
+	Requests uint64 `protobuf:"varint,2,opt,name=requests,proto3" json:"requests,omitempty"`
+	// Of those, answers 5xx.
+	Failed uint64 `protobuf:"varint,3,opt,name=failed,proto3" json:"failed,omitempty"`
+	// When it began, Unix milliseconds of the node's clock.
+	SinceMs int64 `protobuf:"varint,4,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"`
+	// Of the latest failure: origin-unreachable, origin-timeout, origin-dns, origin-tls, origin-forbidden, origin-busy,
+	// origin-status for a response 5xx of the origin, or edge for anything else.
+	Cause         string `protobuf:"bytes,5,opt,name=cause,proto3" json:"cause,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FailingSite) Reset() {
+	*x = FailingSite{}
+	mi := &file_svc_node_v1_node_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FailingSite) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FailingSite) ProtoMessage() {}
+
+func (x *FailingSite) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_node_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FailingSite.ProtoReflect.Descriptor instead.
+func (*FailingSite) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *FailingSite) GetSiteId() string {
+	if x != nil {
+		return x.SiteId
+	}
+	return ""
+}
+
+func (x *FailingSite) GetRequests() uint64 {
+	if x != nil {
+		return x.Requests
+	}
+	return 0
+}
+
+func (x *FailingSite) GetFailed() uint64 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *FailingSite) GetSinceMs() int64 {
+	if x != nil {
+		return x.SinceMs
+	}
+	return 0
+}
+
+func (x *FailingSite) GetCause() string {
+	if x != nil {
+		return x.Cause
+	}
+	return ""
+}
+
 type Metrics struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
 	CpuPercent        float64                `protobuf:"fixed64,1,opt,name=cpu_percent,json=cpuPercent,proto3" json:"cpu_percent,omitempty"`
@@ -1614,7 +1705,7 @@ type Metrics struct {
 
 func (x *Metrics) Reset() {
 	*x = Metrics{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[20]
+	mi := &file_svc_node_v1_node_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1626,7 +1717,7 @@ func (x *Metrics) String() string {
 func (*Metrics) ProtoMessage() {}
 
 func (x *Metrics) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[20]
+	mi := &file_svc_node_v1_node_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1639,7 +1730,7 @@ func (x *Metrics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Metrics.ProtoReflect.Descriptor instead.
 func (*Metrics) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{20}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Metrics) GetCpuPercent() float64 {
@@ -1717,7 +1808,7 @@ type AppliedRequest struct {
 
 func (x *AppliedRequest) Reset() {
 	*x = AppliedRequest{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[21]
+	mi := &file_svc_node_v1_node_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1729,7 +1820,7 @@ func (x *AppliedRequest) String() string {
 func (*AppliedRequest) ProtoMessage() {}
 
 func (x *AppliedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[21]
+	mi := &file_svc_node_v1_node_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1742,7 +1833,7 @@ func (x *AppliedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedRequest.ProtoReflect.Descriptor instead.
 func (*AppliedRequest) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{21}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *AppliedRequest) GetConfig() *ConfigPosition {
@@ -1814,7 +1905,7 @@ type Reached struct {
 
 func (x *Reached) Reset() {
 	*x = Reached{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[22]
+	mi := &file_svc_node_v1_node_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1826,7 +1917,7 @@ func (x *Reached) String() string {
 func (*Reached) ProtoMessage() {}
 
 func (x *Reached) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[22]
+	mi := &file_svc_node_v1_node_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1839,7 +1930,7 @@ func (x *Reached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reached.ProtoReflect.Descriptor instead.
 func (*Reached) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{22}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Reached) GetNumber() uint64 {
@@ -1864,7 +1955,7 @@ type AppliedResponse struct {
 
 func (x *AppliedResponse) Reset() {
 	*x = AppliedResponse{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[23]
+	mi := &file_svc_node_v1_node_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1876,7 +1967,7 @@ func (x *AppliedResponse) String() string {
 func (*AppliedResponse) ProtoMessage() {}
 
 func (x *AppliedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[23]
+	mi := &file_svc_node_v1_node_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1889,7 +1980,7 @@ func (x *AppliedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedResponse.ProtoReflect.Descriptor instead.
 func (*AppliedResponse) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{23}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{24}
 }
 
 type ReportStatsRequest struct {
@@ -1909,7 +2000,7 @@ type ReportStatsRequest struct {
 
 func (x *ReportStatsRequest) Reset() {
 	*x = ReportStatsRequest{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[24]
+	mi := &file_svc_node_v1_node_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1921,7 +2012,7 @@ func (x *ReportStatsRequest) String() string {
 func (*ReportStatsRequest) ProtoMessage() {}
 
 func (x *ReportStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[24]
+	mi := &file_svc_node_v1_node_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1934,7 +2025,7 @@ func (x *ReportStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportStatsRequest.ProtoReflect.Descriptor instead.
 func (*ReportStatsRequest) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{24}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ReportStatsRequest) GetSequence() uint64 {
@@ -1982,7 +2073,7 @@ type ReportStatsResponse struct {
 
 func (x *ReportStatsResponse) Reset() {
 	*x = ReportStatsResponse{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[25]
+	mi := &file_svc_node_v1_node_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1994,7 +2085,7 @@ func (x *ReportStatsResponse) String() string {
 func (*ReportStatsResponse) ProtoMessage() {}
 
 func (x *ReportStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[25]
+	mi := &file_svc_node_v1_node_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2007,7 +2098,7 @@ func (x *ReportStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportStatsResponse.ProtoReflect.Descriptor instead.
 func (*ReportStatsResponse) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{25}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ReportStatsResponse) GetAcknowledged() uint64 {
@@ -2028,7 +2119,7 @@ type StatsGap struct {
 
 func (x *StatsGap) Reset() {
 	*x = StatsGap{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[26]
+	mi := &file_svc_node_v1_node_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2040,7 +2131,7 @@ func (x *StatsGap) String() string {
 func (*StatsGap) ProtoMessage() {}
 
 func (x *StatsGap) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[26]
+	mi := &file_svc_node_v1_node_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2053,7 +2144,7 @@ func (x *StatsGap) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsGap.ProtoReflect.Descriptor instead.
 func (*StatsGap) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{26}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *StatsGap) GetFrom() int64 {
@@ -2095,7 +2186,7 @@ type SiteMinute struct {
 
 func (x *SiteMinute) Reset() {
 	*x = SiteMinute{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[27]
+	mi := &file_svc_node_v1_node_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2107,7 +2198,7 @@ func (x *SiteMinute) String() string {
 func (*SiteMinute) ProtoMessage() {}
 
 func (x *SiteMinute) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[27]
+	mi := &file_svc_node_v1_node_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2120,7 +2211,7 @@ func (x *SiteMinute) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteMinute.ProtoReflect.Descriptor instead.
 func (*SiteMinute) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{27}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SiteMinute) GetSiteId() string {
@@ -2201,7 +2292,7 @@ type RuleCount struct {
 
 func (x *RuleCount) Reset() {
 	*x = RuleCount{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[28]
+	mi := &file_svc_node_v1_node_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2213,7 +2304,7 @@ func (x *RuleCount) String() string {
 func (*RuleCount) ProtoMessage() {}
 
 func (x *RuleCount) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[28]
+	mi := &file_svc_node_v1_node_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2226,7 +2317,7 @@ func (x *RuleCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleCount.ProtoReflect.Descriptor instead.
 func (*RuleCount) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{28}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RuleCount) GetRuleId() string {
@@ -2267,7 +2358,7 @@ type StatusCount struct {
 
 func (x *StatusCount) Reset() {
 	*x = StatusCount{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[29]
+	mi := &file_svc_node_v1_node_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2279,7 +2370,7 @@ func (x *StatusCount) String() string {
 func (*StatusCount) ProtoMessage() {}
 
 func (x *StatusCount) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[29]
+	mi := &file_svc_node_v1_node_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2292,7 +2383,7 @@ func (x *StatusCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusCount.ProtoReflect.Descriptor instead.
 func (*StatusCount) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{29}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *StatusCount) GetCode() uint32 {
@@ -2320,7 +2411,7 @@ type NamedCount struct {
 
 func (x *NamedCount) Reset() {
 	*x = NamedCount{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[30]
+	mi := &file_svc_node_v1_node_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2332,7 +2423,7 @@ func (x *NamedCount) String() string {
 func (*NamedCount) ProtoMessage() {}
 
 func (x *NamedCount) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[30]
+	mi := &file_svc_node_v1_node_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2345,7 +2436,7 @@ func (x *NamedCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamedCount.ProtoReflect.Descriptor instead.
 func (*NamedCount) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{30}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *NamedCount) GetName() string {
@@ -2433,7 +2524,7 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\fTasksPending\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\"+\n" +
 	"\x0fSettingsChanged\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\x04R\aversion\"\xd0\x04\n" +
+	"\aversion\x18\x01 \x01(\x04R\aversion\"\x8f\x05\n" +
 	"\x10HeartbeatRequest\x12)\n" +
 	"\x04info\x18\x01 \x01(\v2\x15.svc.node.v1.NodeInfoR\x04info\x123\n" +
 	"\x06config\x18\x02 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\x06config\x120\n" +
@@ -2447,7 +2538,8 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x16challenge_keys_version\x18\n" +
 	" \x01(\x04R\x14challengeKeysVersion\x12=\n" +
 	"\x1bsession_ticket_keys_version\x18\v \x01(\x04R\x18sessionTicketKeysVersion\x12-\n" +
-	"\x04acme\x18\f \x01(\v2\x19.svc.node.v1.AcmePositionR\x04acme\"\xf1\x03\n" +
+	"\x04acme\x18\f \x01(\v2\x19.svc.node.v1.AcmePositionR\x04acme\x12=\n" +
+	"\rfailing_sites\x18\r \x03(\v2\x18.svc.node.v1.FailingSiteR\ffailingSites\"\xf1\x03\n" +
 	"\x11HeartbeatResponse\x12+\n" +
 	"\x06target\x18\x01 \x01(\v2\x13.svc.node.v1.TargetR\x06target\x12)\n" +
 	"\x10interval_seconds\x18\x02 \x01(\rR\x0fintervalSeconds\x12+\n" +
@@ -2481,7 +2573,13 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\brequests\x18\x02 \x01(\x04R\brequests\x12#\n" +
 	"\rorigin_errors\x18\x03 \x01(\x04R\foriginErrors\x128\n" +
 	"\vedge_errors\x18\x04 \x03(\v2\x17.svc.node.v1.NamedCountR\n" +
-	"edgeErrors\"\x96\x02\n" +
+	"edgeErrors\"\x8b\x01\n" +
+	"\vFailingSite\x12\x17\n" +
+	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x1a\n" +
+	"\brequests\x18\x02 \x01(\x04R\brequests\x12\x16\n" +
+	"\x06failed\x18\x03 \x01(\x04R\x06failed\x12\x19\n" +
+	"\bsince_ms\x18\x04 \x01(\x03R\asinceMs\x12\x14\n" +
+	"\x05cause\x18\x05 \x01(\tR\x05cause\"\x96\x02\n" +
 	"\aMetrics\x12\x1f\n" +
 	"\vcpu_percent\x18\x01 \x01(\x01R\n" +
 	"cpuPercent\x12\x14\n" +
@@ -2585,7 +2683,7 @@ func file_svc_node_v1_node_proto_rawDescGZIP() []byte {
 }
 
 var file_svc_node_v1_node_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_svc_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_svc_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_svc_node_v1_node_proto_goTypes = []any{
 	(RuleEvent)(0),                       // 0: svc.node.v1.RuleEvent
 	(*EnrollRequest)(nil),                // 1: svc.node.v1.EnrollRequest
@@ -2608,114 +2706,116 @@ var file_svc_node_v1_node_proto_goTypes = []any{
 	(*ReportVitalsRequest)(nil),          // 18: svc.node.v1.ReportVitalsRequest
 	(*ReportVitalsResponse)(nil),         // 19: svc.node.v1.ReportVitalsResponse
 	(*Vitals)(nil),                       // 20: svc.node.v1.Vitals
-	(*Metrics)(nil),                      // 21: svc.node.v1.Metrics
-	(*AppliedRequest)(nil),               // 22: svc.node.v1.AppliedRequest
-	(*Reached)(nil),                      // 23: svc.node.v1.Reached
-	(*AppliedResponse)(nil),              // 24: svc.node.v1.AppliedResponse
-	(*ReportStatsRequest)(nil),           // 25: svc.node.v1.ReportStatsRequest
-	(*ReportStatsResponse)(nil),          // 26: svc.node.v1.ReportStatsResponse
-	(*StatsGap)(nil),                     // 27: svc.node.v1.StatsGap
-	(*SiteMinute)(nil),                   // 28: svc.node.v1.SiteMinute
-	(*RuleCount)(nil),                    // 29: svc.node.v1.RuleCount
-	(*StatusCount)(nil),                  // 30: svc.node.v1.StatusCount
-	(*NamedCount)(nil),                   // 31: svc.node.v1.NamedCount
-	(*ConfigPosition)(nil),               // 32: svc.node.v1.ConfigPosition
-	(*BanPosition)(nil),                  // 33: svc.node.v1.BanPosition
-	(*AcmePosition)(nil),                 // 34: svc.node.v1.AcmePosition
-	(*FailedEntry)(nil),                  // 35: svc.node.v1.FailedEntry
-	(*BanStatus)(nil),                    // 36: svc.node.v1.BanStatus
-	(*GetConfigRequest)(nil),             // 37: svc.node.v1.GetConfigRequest
-	(*GetBansRequest)(nil),               // 38: svc.node.v1.GetBansRequest
-	(*ReportBansRequest)(nil),            // 39: svc.node.v1.ReportBansRequest
-	(*GetChallengeKeysRequest)(nil),      // 40: svc.node.v1.GetChallengeKeysRequest
-	(*GetCertificatesRequest)(nil),       // 41: svc.node.v1.GetCertificatesRequest
-	(*GetSessionTicketKeysRequest)(nil),  // 42: svc.node.v1.GetSessionTicketKeysRequest
-	(*GetAcmeTokensRequest)(nil),         // 43: svc.node.v1.GetAcmeTokensRequest
-	(*ReportSecurityRequest)(nil),        // 44: svc.node.v1.ReportSecurityRequest
-	(*GetConfigResponse)(nil),            // 45: svc.node.v1.GetConfigResponse
-	(*GetBansResponse)(nil),              // 46: svc.node.v1.GetBansResponse
-	(*ReportBansResponse)(nil),           // 47: svc.node.v1.ReportBansResponse
-	(*GetChallengeKeysResponse)(nil),     // 48: svc.node.v1.GetChallengeKeysResponse
-	(*GetCertificatesResponse)(nil),      // 49: svc.node.v1.GetCertificatesResponse
-	(*GetSessionTicketKeysResponse)(nil), // 50: svc.node.v1.GetSessionTicketKeysResponse
-	(*GetAcmeTokensResponse)(nil),        // 51: svc.node.v1.GetAcmeTokensResponse
-	(*ReportSecurityResponse)(nil),       // 52: svc.node.v1.ReportSecurityResponse
+	(*FailingSite)(nil),                  // 21: svc.node.v1.FailingSite
+	(*Metrics)(nil),                      // 22: svc.node.v1.Metrics
+	(*AppliedRequest)(nil),               // 23: svc.node.v1.AppliedRequest
+	(*Reached)(nil),                      // 24: svc.node.v1.Reached
+	(*AppliedResponse)(nil),              // 25: svc.node.v1.AppliedResponse
+	(*ReportStatsRequest)(nil),           // 26: svc.node.v1.ReportStatsRequest
+	(*ReportStatsResponse)(nil),          // 27: svc.node.v1.ReportStatsResponse
+	(*StatsGap)(nil),                     // 28: svc.node.v1.StatsGap
+	(*SiteMinute)(nil),                   // 29: svc.node.v1.SiteMinute
+	(*RuleCount)(nil),                    // 30: svc.node.v1.RuleCount
+	(*StatusCount)(nil),                  // 31: svc.node.v1.StatusCount
+	(*NamedCount)(nil),                   // 32: svc.node.v1.NamedCount
+	(*ConfigPosition)(nil),               // 33: svc.node.v1.ConfigPosition
+	(*BanPosition)(nil),                  // 34: svc.node.v1.BanPosition
+	(*AcmePosition)(nil),                 // 35: svc.node.v1.AcmePosition
+	(*FailedEntry)(nil),                  // 36: svc.node.v1.FailedEntry
+	(*BanStatus)(nil),                    // 37: svc.node.v1.BanStatus
+	(*GetConfigRequest)(nil),             // 38: svc.node.v1.GetConfigRequest
+	(*GetBansRequest)(nil),               // 39: svc.node.v1.GetBansRequest
+	(*ReportBansRequest)(nil),            // 40: svc.node.v1.ReportBansRequest
+	(*GetChallengeKeysRequest)(nil),      // 41: svc.node.v1.GetChallengeKeysRequest
+	(*GetCertificatesRequest)(nil),       // 42: svc.node.v1.GetCertificatesRequest
+	(*GetSessionTicketKeysRequest)(nil),  // 43: svc.node.v1.GetSessionTicketKeysRequest
+	(*GetAcmeTokensRequest)(nil),         // 44: svc.node.v1.GetAcmeTokensRequest
+	(*ReportSecurityRequest)(nil),        // 45: svc.node.v1.ReportSecurityRequest
+	(*GetConfigResponse)(nil),            // 46: svc.node.v1.GetConfigResponse
+	(*GetBansResponse)(nil),              // 47: svc.node.v1.GetBansResponse
+	(*ReportBansResponse)(nil),           // 48: svc.node.v1.ReportBansResponse
+	(*GetChallengeKeysResponse)(nil),     // 49: svc.node.v1.GetChallengeKeysResponse
+	(*GetCertificatesResponse)(nil),      // 50: svc.node.v1.GetCertificatesResponse
+	(*GetSessionTicketKeysResponse)(nil), // 51: svc.node.v1.GetSessionTicketKeysResponse
+	(*GetAcmeTokensResponse)(nil),        // 52: svc.node.v1.GetAcmeTokensResponse
+	(*ReportSecurityResponse)(nil),       // 53: svc.node.v1.ReportSecurityResponse
 }
 var file_svc_node_v1_node_proto_depIdxs = []int32{
 	5,  // 0: svc.node.v1.EnrollRequest.info:type_name -> svc.node.v1.NodeInfo
 	6,  // 1: svc.node.v1.NodeInfo.geoip:type_name -> svc.node.v1.GeoIp
 	7,  // 2: svc.node.v1.GeoIp.country:type_name -> svc.node.v1.GeoIpDatabase
 	7,  // 3: svc.node.v1.GeoIp.asn:type_name -> svc.node.v1.GeoIpDatabase
-	32, // 4: svc.node.v1.WatchRequest.config:type_name -> svc.node.v1.ConfigPosition
-	33, // 5: svc.node.v1.WatchRequest.bans:type_name -> svc.node.v1.BanPosition
-	34, // 6: svc.node.v1.WatchRequest.acme:type_name -> svc.node.v1.AcmePosition
+	33, // 4: svc.node.v1.WatchRequest.config:type_name -> svc.node.v1.ConfigPosition
+	34, // 5: svc.node.v1.WatchRequest.bans:type_name -> svc.node.v1.BanPosition
+	35, // 6: svc.node.v1.WatchRequest.acme:type_name -> svc.node.v1.AcmePosition
 	10, // 7: svc.node.v1.WatchEvent.ping:type_name -> svc.node.v1.Ping
 	11, // 8: svc.node.v1.WatchEvent.target:type_name -> svc.node.v1.Target
 	12, // 9: svc.node.v1.WatchEvent.keys_changed:type_name -> svc.node.v1.KeysChanged
 	13, // 10: svc.node.v1.WatchEvent.tasks_pending:type_name -> svc.node.v1.TasksPending
 	14, // 11: svc.node.v1.WatchEvent.settings_changed:type_name -> svc.node.v1.SettingsChanged
-	32, // 12: svc.node.v1.Target.config:type_name -> svc.node.v1.ConfigPosition
-	33, // 13: svc.node.v1.Target.bans:type_name -> svc.node.v1.BanPosition
-	34, // 14: svc.node.v1.Target.acme:type_name -> svc.node.v1.AcmePosition
+	33, // 12: svc.node.v1.Target.config:type_name -> svc.node.v1.ConfigPosition
+	34, // 13: svc.node.v1.Target.bans:type_name -> svc.node.v1.BanPosition
+	35, // 14: svc.node.v1.Target.acme:type_name -> svc.node.v1.AcmePosition
 	5,  // 15: svc.node.v1.HeartbeatRequest.info:type_name -> svc.node.v1.NodeInfo
-	32, // 16: svc.node.v1.HeartbeatRequest.config:type_name -> svc.node.v1.ConfigPosition
-	35, // 17: svc.node.v1.HeartbeatRequest.failed:type_name -> svc.node.v1.FailedEntry
-	36, // 18: svc.node.v1.HeartbeatRequest.bans:type_name -> svc.node.v1.BanStatus
-	21, // 19: svc.node.v1.HeartbeatRequest.metrics:type_name -> svc.node.v1.Metrics
-	34, // 20: svc.node.v1.HeartbeatRequest.acme:type_name -> svc.node.v1.AcmePosition
-	11, // 21: svc.node.v1.HeartbeatResponse.target:type_name -> svc.node.v1.Target
-	17, // 22: svc.node.v1.HeartbeatResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
-	32, // 23: svc.node.v1.ReportVitalsRequest.config:type_name -> svc.node.v1.ConfigPosition
-	20, // 24: svc.node.v1.ReportVitalsRequest.vitals:type_name -> svc.node.v1.Vitals
-	17, // 25: svc.node.v1.ReportVitalsResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
-	31, // 26: svc.node.v1.Vitals.edge_errors:type_name -> svc.node.v1.NamedCount
-	32, // 27: svc.node.v1.AppliedRequest.config:type_name -> svc.node.v1.ConfigPosition
-	33, // 28: svc.node.v1.AppliedRequest.bans:type_name -> svc.node.v1.BanPosition
-	35, // 29: svc.node.v1.AppliedRequest.failed:type_name -> svc.node.v1.FailedEntry
-	23, // 30: svc.node.v1.AppliedRequest.config_steps:type_name -> svc.node.v1.Reached
-	23, // 31: svc.node.v1.AppliedRequest.bans_steps:type_name -> svc.node.v1.Reached
-	34, // 32: svc.node.v1.AppliedRequest.acme:type_name -> svc.node.v1.AcmePosition
-	28, // 33: svc.node.v1.ReportStatsRequest.minutes:type_name -> svc.node.v1.SiteMinute
-	27, // 34: svc.node.v1.ReportStatsRequest.gaps:type_name -> svc.node.v1.StatsGap
-	30, // 35: svc.node.v1.SiteMinute.statuses:type_name -> svc.node.v1.StatusCount
-	31, // 36: svc.node.v1.SiteMinute.counts:type_name -> svc.node.v1.NamedCount
-	29, // 37: svc.node.v1.SiteMinute.rules:type_name -> svc.node.v1.RuleCount
-	0,  // 38: svc.node.v1.RuleCount.event:type_name -> svc.node.v1.RuleEvent
-	1,  // 39: svc.node.v1.NodeService.Enroll:input_type -> svc.node.v1.EnrollRequest
-	3,  // 40: svc.node.v1.NodeService.RenewCertificate:input_type -> svc.node.v1.RenewCertificateRequest
-	8,  // 41: svc.node.v1.NodeService.Watch:input_type -> svc.node.v1.WatchRequest
-	15, // 42: svc.node.v1.NodeService.Heartbeat:input_type -> svc.node.v1.HeartbeatRequest
-	22, // 43: svc.node.v1.NodeService.Applied:input_type -> svc.node.v1.AppliedRequest
-	37, // 44: svc.node.v1.NodeService.GetConfig:input_type -> svc.node.v1.GetConfigRequest
-	38, // 45: svc.node.v1.NodeService.GetBans:input_type -> svc.node.v1.GetBansRequest
-	39, // 46: svc.node.v1.NodeService.ReportBans:input_type -> svc.node.v1.ReportBansRequest
-	25, // 47: svc.node.v1.NodeService.ReportStats:input_type -> svc.node.v1.ReportStatsRequest
-	40, // 48: svc.node.v1.NodeService.GetChallengeKeys:input_type -> svc.node.v1.GetChallengeKeysRequest
-	41, // 49: svc.node.v1.NodeService.GetCertificates:input_type -> svc.node.v1.GetCertificatesRequest
-	42, // 50: svc.node.v1.NodeService.GetSessionTicketKeys:input_type -> svc.node.v1.GetSessionTicketKeysRequest
-	43, // 51: svc.node.v1.NodeService.GetAcmeTokens:input_type -> svc.node.v1.GetAcmeTokensRequest
-	44, // 52: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
-	18, // 53: svc.node.v1.NodeService.ReportVitals:input_type -> svc.node.v1.ReportVitalsRequest
-	2,  // 54: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
-	4,  // 55: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
-	9,  // 56: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
-	16, // 57: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
-	24, // 58: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
-	45, // 59: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
-	46, // 60: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
-	47, // 61: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
-	26, // 62: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
-	48, // 63: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
-	49, // 64: svc.node.v1.NodeService.GetCertificates:output_type -> svc.node.v1.GetCertificatesResponse
-	50, // 65: svc.node.v1.NodeService.GetSessionTicketKeys:output_type -> svc.node.v1.GetSessionTicketKeysResponse
-	51, // 66: svc.node.v1.NodeService.GetAcmeTokens:output_type -> svc.node.v1.GetAcmeTokensResponse
-	52, // 67: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
-	19, // 68: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
-	54, // [54:69] is the sub-list for method output_type
-	39, // [39:54] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	33, // 16: svc.node.v1.HeartbeatRequest.config:type_name -> svc.node.v1.ConfigPosition
+	36, // 17: svc.node.v1.HeartbeatRequest.failed:type_name -> svc.node.v1.FailedEntry
+	37, // 18: svc.node.v1.HeartbeatRequest.bans:type_name -> svc.node.v1.BanStatus
+	22, // 19: svc.node.v1.HeartbeatRequest.metrics:type_name -> svc.node.v1.Metrics
+	35, // 20: svc.node.v1.HeartbeatRequest.acme:type_name -> svc.node.v1.AcmePosition
+	21, // 21: svc.node.v1.HeartbeatRequest.failing_sites:type_name -> svc.node.v1.FailingSite
+	11, // 22: svc.node.v1.HeartbeatResponse.target:type_name -> svc.node.v1.Target
+	17, // 23: svc.node.v1.HeartbeatResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
+	33, // 24: svc.node.v1.ReportVitalsRequest.config:type_name -> svc.node.v1.ConfigPosition
+	20, // 25: svc.node.v1.ReportVitalsRequest.vitals:type_name -> svc.node.v1.Vitals
+	17, // 26: svc.node.v1.ReportVitalsResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
+	32, // 27: svc.node.v1.Vitals.edge_errors:type_name -> svc.node.v1.NamedCount
+	33, // 28: svc.node.v1.AppliedRequest.config:type_name -> svc.node.v1.ConfigPosition
+	34, // 29: svc.node.v1.AppliedRequest.bans:type_name -> svc.node.v1.BanPosition
+	36, // 30: svc.node.v1.AppliedRequest.failed:type_name -> svc.node.v1.FailedEntry
+	24, // 31: svc.node.v1.AppliedRequest.config_steps:type_name -> svc.node.v1.Reached
+	24, // 32: svc.node.v1.AppliedRequest.bans_steps:type_name -> svc.node.v1.Reached
+	35, // 33: svc.node.v1.AppliedRequest.acme:type_name -> svc.node.v1.AcmePosition
+	29, // 34: svc.node.v1.ReportStatsRequest.minutes:type_name -> svc.node.v1.SiteMinute
+	28, // 35: svc.node.v1.ReportStatsRequest.gaps:type_name -> svc.node.v1.StatsGap
+	31, // 36: svc.node.v1.SiteMinute.statuses:type_name -> svc.node.v1.StatusCount
+	32, // 37: svc.node.v1.SiteMinute.counts:type_name -> svc.node.v1.NamedCount
+	30, // 38: svc.node.v1.SiteMinute.rules:type_name -> svc.node.v1.RuleCount
+	0,  // 39: svc.node.v1.RuleCount.event:type_name -> svc.node.v1.RuleEvent
+	1,  // 40: svc.node.v1.NodeService.Enroll:input_type -> svc.node.v1.EnrollRequest
+	3,  // 41: svc.node.v1.NodeService.RenewCertificate:input_type -> svc.node.v1.RenewCertificateRequest
+	8,  // 42: svc.node.v1.NodeService.Watch:input_type -> svc.node.v1.WatchRequest
+	15, // 43: svc.node.v1.NodeService.Heartbeat:input_type -> svc.node.v1.HeartbeatRequest
+	23, // 44: svc.node.v1.NodeService.Applied:input_type -> svc.node.v1.AppliedRequest
+	38, // 45: svc.node.v1.NodeService.GetConfig:input_type -> svc.node.v1.GetConfigRequest
+	39, // 46: svc.node.v1.NodeService.GetBans:input_type -> svc.node.v1.GetBansRequest
+	40, // 47: svc.node.v1.NodeService.ReportBans:input_type -> svc.node.v1.ReportBansRequest
+	26, // 48: svc.node.v1.NodeService.ReportStats:input_type -> svc.node.v1.ReportStatsRequest
+	41, // 49: svc.node.v1.NodeService.GetChallengeKeys:input_type -> svc.node.v1.GetChallengeKeysRequest
+	42, // 50: svc.node.v1.NodeService.GetCertificates:input_type -> svc.node.v1.GetCertificatesRequest
+	43, // 51: svc.node.v1.NodeService.GetSessionTicketKeys:input_type -> svc.node.v1.GetSessionTicketKeysRequest
+	44, // 52: svc.node.v1.NodeService.GetAcmeTokens:input_type -> svc.node.v1.GetAcmeTokensRequest
+	45, // 53: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
+	18, // 54: svc.node.v1.NodeService.ReportVitals:input_type -> svc.node.v1.ReportVitalsRequest
+	2,  // 55: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
+	4,  // 56: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
+	9,  // 57: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
+	16, // 58: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
+	25, // 59: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
+	46, // 60: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
+	47, // 61: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
+	48, // 62: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
+	27, // 63: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
+	49, // 64: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
+	50, // 65: svc.node.v1.NodeService.GetCertificates:output_type -> svc.node.v1.GetCertificatesResponse
+	51, // 66: svc.node.v1.NodeService.GetSessionTicketKeys:output_type -> svc.node.v1.GetSessionTicketKeysResponse
+	52, // 67: svc.node.v1.NodeService.GetAcmeTokens:output_type -> svc.node.v1.GetAcmeTokensResponse
+	53, // 68: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
+	19, // 69: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
+	55, // [55:70] is the sub-list for method output_type
+	40, // [40:55] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_svc_node_v1_node_proto_init() }
@@ -2743,7 +2843,7 @@ func file_svc_node_v1_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_node_v1_node_proto_rawDesc), len(file_svc_node_v1_node_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   31,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
