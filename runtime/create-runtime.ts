@@ -14,7 +14,9 @@ import { createSealer } from './sealer.ts';
 import { registerStoreMetrics } from './store-metrics.ts';
 
 const CONNECT_MS = 5_000;
-const POOL_SIZES = { api: 10, bans: 6, channel: 6 };
+/** Jobs wait for each other. */
+const JOBS_WAIT_MS = 120_000;
+const POOL_SIZES = { api: 10, jobs: 4, bans: 6, channel: 6 };
 /** A command that takes longer has met a stalled Redis; blocking readers have connections without this bound. */
 const COMMAND_MS = 2_000;
 const LONGEST_RETRY_MS = 2_000;
@@ -44,6 +46,7 @@ export function createRuntime(
   };
   const pools = {
     api: createPool(env.databaseUrl, 'svc-api', POOL_SIZES.api, log),
+    jobs: createPool(env.databaseUrl, 'svc-jobs', POOL_SIZES.jobs, log, JOBS_WAIT_MS),
     bans: createPool(env.databaseUrl, 'svc-bans', POOL_SIZES.bans, log),
     channel: new pg.Pool({ ...poolConnection(env.databaseUrl, 'svc-channel'), max: POOL_SIZES.channel }),
   };
@@ -78,7 +81,7 @@ export function createRuntime(
   let closed: Promise<void> | null = null;
   const close = async () => {
     for (const redis of connections) redis.disconnect();
-    await Promise.all([pools.api.destroy(), pools.bans.destroy(), pools.channel.end()]);
+    await Promise.all([pools.api.destroy(), pools.jobs.destroy(), pools.bans.destroy(), pools.channel.end()]);
   };
   return {
     runtime,
@@ -124,14 +127,14 @@ function poolConnection(connectionString: string, name: string): pg.PoolConfig {
   };
 }
 
-function createPool(databaseUrl: string, name: string, max: number, log: Logger): Knex {
+function createPool(databaseUrl: string, name: string, max: number, log: Logger, waitMs = CONNECT_MS): Knex {
   // The pool tells of every broken connection; whoever needed it is told as well, so this is detail.
   const detail = (message: unknown) => log.debug({ pool: name, detail: String(message) }, 'database pool');
   return knexFactory({
     client: LimitedClient as unknown as typeof Knex.Client,
     connection: poolConnection(databaseUrl, name) as Knex.PgConnectionConfig,
     pool: { min: 0, max },
-    acquireConnectionTimeout: CONNECT_MS,
+    acquireConnectionTimeout: waitMs,
     log: { warn: detail, error: detail, deprecate: detail, debug: detail },
   });
 }

@@ -4,7 +4,7 @@ import pg from 'pg';
 import type { Runtime } from './runtime.ts';
 
 /** Advisory locks with two keys: the first says what for, "SV" and a number. Feeds register their own. */
-export const LOCK_CLASS = { job: 0x53560103 } as const;
+export const LOCK_CLASS = { job: 0x53560103, candidate: 0x53560106 } as const;
 
 const CONNECT_MS = 5_000;
 const CLOSE_MS = 1_000;

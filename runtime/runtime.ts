@@ -15,6 +15,8 @@ import type { Sealer } from './sealer.ts';
 export interface Pools {
   /** Configuration CRUD through Objection and knex. */
   api: Knex;
+  /** Jobs that are in no hurry: deletion by age, sums, compaction. */
+  jobs: Knex;
   /** Ban writes and the relay. */
   bans: Knex;
   /** Node channel and actors: named statements. */

@@ -18,6 +18,7 @@ export function registerStoreMetrics({ metrics, pools, redis }: Pick<Runtime, 'm
     collect() {
       for (const [name, pool] of [
         ['api', tarn(pools.api)],
+        ['jobs', tarn(pools.jobs)],
         ['bans', tarn(pools.bans)],
       ] as const) {
         connections.set({ pool: name, state: 'used' }, pool.numUsed());

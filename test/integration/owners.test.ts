@@ -149,34 +149,70 @@ test('locks behind a connection pooler are refused', async (t) => {
   }
 });
 
-test.serial('a job runs in one process, and another takes it over when that one goes', async (t) => {
+test.serial('processes share the jobs, each job runs in one of them, and the one that is left runs all', async (t) => {
   const ran: string[] = [];
-  const jobs = (who: string) => [
-    {
-      name: 'test-job',
-      everyMs: 10,
+  const names = Array.from({ length: 40 }, (_, index) => `shared-${index}`);
+  const jobs = (process: string) =>
+    names.map((name) => ({
+      name,
+      everyMs: 1,
       run: async () => {
-        ran.push(who);
+        ran.push(`${process} ${name}`);
+        throw new Error('a job that fails runs again');
       },
-    },
-    {
-      name: 'failing-job',
-      everyMs: 10,
-      run: async () => {
-        throw new Error('as always');
-      },
-    },
-  ];
+    }));
+  const seen = () => new Set(ran);
   const first = new Leader(runtime, jobs('first'));
   const second = new Leader(runtime, jobs('second'));
   await first.start();
-  await eventually(() => ran.length >= 2);
+  await eventually(() => seen().size === names.length);
   await second.start();
-  await eventually(() => ran.length >= 4);
-  t.false(ran.includes('second'));
+  await eventually(() => ran.some((entry) => entry.startsWith('second')));
+  // From here on each job runs in the process that was chosen for it.
+  await eventually(() => {
+    ran.length = 0;
+    return eventually(() => seen().size >= names.length).then(() => seen().size === names.length);
+  });
+  for (const process of ['first', 'second'])
+    t.true(
+      [...seen()].some((entry) => entry.startsWith(process)),
+      process,
+    );
   await first.stop();
-  await eventually(() => ran.at(-1) === 'second');
+  ran.length = 0;
+  await eventually(() => seen().size === names.length);
+  t.true([...seen()].every((entry) => entry.startsWith('second')));
   await second.stop();
+});
+
+test.serial('a job that does not end is told at its deadline, then given up, and runs again', async (t) => {
+  const signals: AbortSignal[] = [];
+  const run = (_: Runtime, signal: AbortSignal) => {
+    signals.push(signal);
+    return new Promise<void>(() => undefined);
+  };
+  const leader = new Leader(runtime, [{ name: 'endless', everyMs: 1, deadlineMs: 10, run }], 10);
+  await leader.start();
+  await eventually(() => signals.length >= 2);
+  t.true(signals[0]!.aborted);
+  await leader.stop();
+});
+
+test.serial('jobs that are in no hurry have database connections of their own', async (t) => {
+  const used = new Map<string, string>();
+  const job = (name: string, everyMs: number) => ({
+    name,
+    everyMs,
+    run: async ({ pools }: Runtime) => {
+      const { rows } = await pools.api.raw("select current_setting('application_name') as name");
+      used.set(name, rows[0].name);
+    },
+  });
+  const leader = new Leader(runtime, [job('prompt', 2_000), job('hourly', 3_600_000)]);
+  await leader.start();
+  await eventually(() => used.size === 2);
+  await leader.stop();
+  t.deepEqual([used.get('prompt'), used.get('hourly')], ['svc-api', 'svc-jobs']);
 });
 
 test.serial('rows stay in the outbox while Redis is away, and arrive when it is back', async (t) => {
