@@ -2,9 +2,7 @@ package edge
 
 import (
 	"bufio"
-	"encoding/base64"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -13,10 +11,8 @@ import (
 	"testing"
 	"time"
 
-	regression "github.com/corazawaf/coraza-coreruleset/v4/tests"
-	"go.yaml.in/yaml/v3"
-
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
+	"edge.svc/caddy/internal/crstest"
 	"edge.svc/caddy/internal/edgetest"
 )
 
@@ -59,143 +55,35 @@ var refusedTests = map[string][]string{
 	"refused: no answer": {"920400-1-1"},
 }
 
-// ruleTest is one request of the rule set's own tests.
-type ruleTest struct {
-	name  string
-	input struct {
-		Method  string
-		URI     string
-		Version string
-		Headers map[string]string
-		Data    string
-		Encoded string `yaml:"encoded_request"`
-		Auto    *bool  `yaml:"autocomplete_headers"`
-	}
-	output struct {
-		Status int
-		Log    struct {
-			Expect   []int `yaml:"expect_ids"`
-			NoExpect []int `yaml:"no_expect_ids"`
-		}
-		ExpectError bool `yaml:"expect_error"`
-	}
-}
-
-// ruleTests reads the tests of rules for requests, in the order of their names.
-func ruleTests(t *testing.T) (all []ruleTest) {
-	t.Helper()
-	err := fs.WalkDir(regression.FS, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasPrefix(path, "REQUEST-") {
-			return err
-		}
-		content, err := regression.FS.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		var file struct {
-			Rule  int `yaml:"rule_id"`
-			Tests []struct {
-				ID     int `yaml:"test_id"`
-				Stages []struct{ Input, Output yaml.Node }
-			}
-		}
-		if err := yaml.Unmarshal(content, &file); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		for _, test := range file.Tests {
-			for i, stage := range test.Stages {
-				one := ruleTest{name: fmt.Sprintf("%d-%d-%d", file.Rule, test.ID, i+1)}
-				if err := stage.Input.Decode(&one.input); err != nil {
-					return fmt.Errorf("%s: %w", one.name, err)
-				}
-				if err := stage.Output.Decode(&one.output); err != nil {
-					return fmt.Errorf("%s: %w", one.name, err)
-				}
-				all = append(all, one)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
 // unset are rules that look at what their setting says, which sites do not have: they never match.
 var unset = []int{920250, 920360, 920370, 920380, 920390, 920410}
 
-// expected are the rules that must match, and why some need not: the edge takes the fields away that they look at, because
+// expectedOf returns the rules that must match, and why some need not: the edge takes the fields away that they look at, because
 // programs read their names in two ways.
-func (r *ruleTest) expected() (ids []int, excuse string) {
-	for _, id := range r.output.Log.Expect {
+func expectedOf(r *crstest.Test) (ids []int, excuse string) {
+	for _, id := range r.Output.Log.Expect {
 		if slices.Contains(unset, id) {
 			return nil, "refused: a setting that no site has"
 		}
 	}
-	for name := range r.input.Headers {
+	for name := range r.Input.Headers {
 		if strings.ContainsAny(name, "_.") {
-			return r.output.Log.Expect, "refused: a field with an ambiguous name"
+			return r.Output.Log.Expect, "refused: a field with an ambiguous name"
 		}
 	}
-	return r.output.Log.Expect, ""
-}
-
-// raw is the request as it goes over the wire.
-func (r *ruleTest) raw() string {
-	if r.input.Encoded != "" {
-		decoded, _ := base64.StdEncoding.DecodeString(r.input.Encoded)
-		return string(decoded)
-	}
-	method, target, version := r.input.Method, r.input.URI, r.input.Version
-	if method == "" {
-		method = "GET"
-	}
-	if target == "" {
-		target = "/"
-	}
-	if version == "" {
-		version = "HTTP/1.1"
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s %s\r\n", method, target, version)
-	has := func(name string) bool {
-		for known := range r.input.Headers {
-			if strings.EqualFold(known, name) {
-				return true
-			}
-		}
-		return false
-	}
-	for name, value := range r.input.Headers {
-		fmt.Fprintf(&b, "%s: %s\r\n", name, value)
-	}
-	if r.input.Auto == nil || *r.input.Auto {
-		if r.input.Data != "" && !has("Content-Type") {
-			b.WriteString("Content-Type: application/x-www-form-urlencoded\r\n")
-		}
-		if r.input.Data != "" && !has("Content-Length") && !has("Transfer-Encoding") {
-			fmt.Fprintf(&b, "Content-Length: %d\r\n", len(r.input.Data))
-		}
-		if !has("Connection") {
-			b.WriteString("Connection: close\r\n")
-		}
-	}
-	b.WriteString("\r\n")
-	b.WriteString(r.input.Data)
-	return b.String()
+	return r.Output.Log.Expect, ""
 }
 
 // The rule set finds over the whole edge what its own tests say. Each is counted as matched, as refused by the edge before
 // the rules, or as missing.
 func TestRegressionTestsOfTheRuleSetForTheWAF(t *testing.T) {
-	tests := ruleTests(t)
+	tests := crstest.All(t)
 	if os.Getenv(allRegressionTests) == "" {
 		size := sampledTests
 		if edgetest.UnderRace {
 			size /= 10
 		}
-		sample := make([]ruleTest, 0, size)
+		sample := make([]crstest.Test, 0, size)
 		for i := range size {
 			sample = append(sample, tests[i*len(tests)/size])
 		}
@@ -214,7 +102,7 @@ func TestRegressionTestsOfTheRuleSetForTheWAF(t *testing.T) {
 	})
 	matched, refused, missing := 0, map[string]int{}, []string{}
 	for i := range tests {
-		name, outcome := tests[i].name, e.outcome(t, &tests[i])
+		name, outcome := tests[i].Name, e.outcome(t, &tests[i])
 		known, _, _ := strings.Cut(missingTests[name], ":")
 		for reason, names := range refusedTests {
 			if slices.Contains(names, name) {
@@ -237,7 +125,7 @@ func TestRegressionTestsOfTheRuleSetForTheWAF(t *testing.T) {
 }
 
 // outcome runs a test and says what is wrong, "" when nothing is.
-func (e *inspected) outcome(t *testing.T, test *ruleTest) string {
+func (e *inspected) outcome(t *testing.T, test *crstest.Test) string {
 	t.Helper()
 	c, err := net.Dial("tcp", e.address)
 	if err != nil {
@@ -247,7 +135,7 @@ func (e *inspected) outcome(t *testing.T, test *ruleTest) string {
 	// A request that has less than it says is waited for.
 	end := time.AfterFunc(5*time.Second, func() { _ = c.(*net.TCPConn).CloseWrite() })
 	defer end.Stop()
-	if _, err := c.Write([]byte(test.raw())); err != nil {
+	if _, err := c.Write([]byte(test.Raw())); err != nil {
 		return "refused: " + err.Error()
 	}
 	res, err := http.ReadResponse(bufio.NewReader(c), nil)
@@ -271,7 +159,7 @@ func (e *inspected) outcome(t *testing.T, test *ruleTest) string {
 		one = <-e.found
 	}
 	found := one.Rules
-	expected, excuse := test.expected()
+	expected, excuse := expectedOf(test)
 	if expected == nil && excuse != "" {
 		return excuse
 	}
@@ -283,7 +171,7 @@ func (e *inspected) outcome(t *testing.T, test *ruleTest) string {
 			return fmt.Sprintf("does not find %d", id)
 		}
 	}
-	for _, id := range test.output.Log.NoExpect {
+	for _, id := range test.Output.Log.NoExpect {
 		if slices.Contains(found, id) {
 			return fmt.Sprintf("finds %d", id)
 		}
