@@ -42,6 +42,8 @@ type budget struct {
 	begun time.Duration
 	calls uint
 	over  bool
+	// Parts of the request as rules with exceptions look for them; nil until one asks.
+	raws map[string][]string
 }
 
 // maxBudgets is how many inspections of a process run at once; components have fewer permits.

@@ -13,5 +13,7 @@
 // 160 KiB at a time (rounds.go). A longer body is inspected in several overlapping rounds, which share one time limit and
 // add up their scores. Markup of editors, GraphQL documents and inline images are read as such (markup.go, graphql.go).
 //
+// Exceptions (exceptions.go): a match that stands only by harmless parts of a value is none. They are data in one place.
+//
 // Memory: bodies are in the spool that all features share. A verdict is cached only for requests without a body, under a digest of everything that it depends on.
 package waf

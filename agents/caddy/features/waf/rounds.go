@@ -71,6 +71,7 @@ func (r *ruleSet) inspect(x *exchange.Exchange, s *settings, body look, yield fu
 // begin starts a round with the head of the request.
 func (o *rounds) begin() {
 	o.tx, o.bytes = o.rules.waf.NewTransactionWithID(o.budget.id), 0
+	o.budget.raws = nil
 	o.vars = o.tx.(plugintypes.TransactionState).Variables()
 	o.s.fill(o.vars)
 	target := o.x.Target()
@@ -103,6 +104,7 @@ func (o *rounds) end() {
 		return
 	}
 	o.exclude(configv1.WafPart_WAF_PART_ARGUMENT, o.vars.ArgsPost())
+	o.budget.raws = nil
 	if _, err := o.tx.ProcessRequestBody(); err != nil {
 		o.err = err
 		return

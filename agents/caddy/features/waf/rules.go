@@ -83,6 +83,7 @@ func init() {
 	plugins.RegisterOperator("detectSQLi", newDetectSQLi)
 	plugins.RegisterOperator("pm", newWords)
 	plugins.RegisterOperator("pmFromFile", newWordsOfFile)
+	plugins.RegisterOperator("unless", newUnless)
 	plugins.RegisterTransformation("urlDecodeUni", bodies.URLDecodeUni)
 	plugins.RegisterTransformation("jsDecode", bodies.JSDecode)
 }
@@ -111,6 +112,10 @@ func ruleFiles() (names []string, checksum string, err error) {
 // buildRuleSet builds the rule set. The engine insists on a folder for temporary files that it can write to, TMPDIR, and
 // uses none.
 func buildRuleSet(patternTime time.Duration) (*ruleSet, error) {
+	return buildRulesFrom(exceptedRules{leanRules{coreruleset.FS}}, patternTime)
+}
+
+func buildRulesFrom(files fs.FS, patternTime time.Duration) (*ruleSet, error) {
 	names, checksum, err := ruleFiles()
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the rule set: %w", err)
@@ -119,7 +124,7 @@ func buildRuleSet(patternTime time.Duration) (*ruleSet, error) {
 		return nil, fmt.Errorf("the rule set is not version %s; its checksum is %s", rulesVersion, checksum)
 	}
 	r := &ruleSet{tagged: map[string][]int{}, patternTime: patternTime}
-	config := coraza.NewWAFConfig().WithRootFS(leanRules{coreruleset.FS}).WithDirectives(setup)
+	config := coraza.NewWAFConfig().WithRootFS(files).WithDirectives(setup)
 	for _, name := range names {
 		if strings.Contains(name, "REQUEST-949-") {
 			config = config.WithDirectives(bodyRules)

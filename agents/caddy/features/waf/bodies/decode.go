@@ -25,7 +25,7 @@ func URLDecodeUni(text string) (decoded string, changed bool, err error) {
 			continue
 		case c == '%' && i+5 < len(text) && text[i+1]|0x20 == 'u':
 			if r, ok := hexNumber(text[i+2 : i+6]); ok {
-				out, changed = appendLookalike(out, rune(r)), true
+				out, changed = AppendLookalike(out, rune(r)), true
 				i += 6
 				continue
 			}
@@ -68,7 +68,7 @@ func JSDecode(text string) (decoded string, changed bool, err error) {
 		}
 		switch {
 		case n > 0:
-			out = appendLookalike(out, r)
+			out = AppendLookalike(out, r)
 		case text[i+1] == 'x' && i+3 < len(text) && isHex(text[i+2:i+4]):
 			b, _ := hexNumber(text[i+2 : i+4])
 			out, n = append(out, byte(b)), 3
@@ -151,7 +151,8 @@ var lookalikes = map[rune]byte{
 // Chinese, Japanese and Korean, the bulk of what is not ASCII, looks like nothing in it.
 const firstIdeograph, lastIdeograph = 0x3040, 0xd7ff
 
-func appendLookalike(out []byte, r rune) []byte {
+// AppendLookalike appends what programs of ASCII take a character for, else the character.
+func AppendLookalike(out []byte, r rune) []byte {
 	switch {
 	case r < 0x80:
 		return append(out, byte(r))

