@@ -31,10 +31,9 @@ type exception struct {
 // exceptions are all of them.
 var exceptions = []exception{
 	{
-		name:   "prose",
-		reason: "A line of text begins with a word that is also the name of a program. It has no option, path, redirection or quoting.",
-		rules:  []int{932115, 932120, 932125, 932140, 932230, 932235, 932250, 932260, 932340, 932370, 932380},
-
+		name:     "prose",
+		reason:   "A line of text begins with a word that is also the name of a program. It has no option, path, redirection or quoting.",
+		rules:    []int{932115, 932120, 932125, 932140, 932230, 932235, 932250, 932260, 932340, 932370, 932380},
 		evidence: withoutProse,
 	},
 	{
@@ -42,6 +41,24 @@ var exceptions = []exception{
 		reason:   "An arrow or a comparison stands before parentheses. The shell needs \">(\" without a space to start a process.",
 		rules:    []int{932130},
 		evidence: withoutArrows,
+	},
+	{
+		name:     "dots",
+		reason:   "A dot inside the name of a host, the path of a URL or the address of a mailbox begins no hidden file.",
+		rules:    []int{930120},
+		evidence: withoutDots,
+	},
+	{
+		name:     "longer hosts",
+		reason:   "The name of a host begins with \"localhost\" and goes on.",
+		rules:    []int{934110},
+		evidence: withoutLongerHosts,
+	},
+	{
+		name:     "questions",
+		reason:   "A sentence begins with \"file\" or the name of a protocol, and ends with a question mark. A URL has no spaces.",
+		rules:    []int{931120},
+		evidence: withoutQuestions,
 	},
 }
 
