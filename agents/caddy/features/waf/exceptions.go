@@ -60,6 +60,18 @@ var exceptions = []exception{
 		rules:    []int{931120},
 		evidence: withoutQuestions,
 	},
+	{
+		name:     "fields",
+		reason:   "A line of text has the name of a header field and a value that such a field never has: \"Location: Remote\".",
+		rules:    []int{921120, 921160},
+		evidence: withoutFields,
+	},
+	{
+		name:     "versions",
+		reason:   "A text names a version of HTTP. A response begins with it and has a status; a request has a method and a path before it.",
+		rules:    []int{921130},
+		evidence: withoutVersions,
+	},
 }
 
 // exceptedBy are the exceptions of each rule.

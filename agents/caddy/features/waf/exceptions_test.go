@@ -90,6 +90,31 @@ var exceptedCases = map[string][]exceptedCase{
 		{value: "https://evil.example/a b?", attack: true},
 		{value: "ftp:evil.example/x?", attack: true},
 	},
+	"fields": {
+		{value: "Job: Developer\nLocation: Remote"},
+		{value: "Job: Developer\r\nLocation: Remote"},
+		{value: "Company: Acme\r\nLocation: St. Louis, MO\r\nContent-Type: article"},
+		{value: "Party!\r\nHost: Jane Doe\r\nVia: Rome and Milan"},
+		{value: "1. Hello\n * Location: 3rd floor, room 12"},
+		{value: "Thanks\n :-)\nBye"},
+		{value: "Notes\nset-cookie: what is it for"},
+		{value: "x\r\nLocation: https://evil.example/", attack: true},
+		{value: "x\r\nLocation: evil.example", attack: true},
+		{value: "x\nContent-Type: text/html", attack: true},
+		{value: "x\r\nContent-Length: 0", attack: true},
+		{value: "x\rSet-Cookie: a=b", attack: true},
+		{value: "Job: Developer\r\nLocation: Remote\r\nSet-Cookie: a=b", attack: true},
+	},
+	"versions": {
+		{value: "We support HTTP/2 and HTTP/3 now"},
+		{value: "HTTP/2 is here\nHTTP/3 soon"},
+		{value: "The server answers with HTTP/1.1, not with HTTP/2."},
+		{value: "x\r\nHTTP/1.1 200 OK", attack: true},
+		{value: "HTTP/1.1 200 OK", attack: true},
+		{value: "x HTTP/1.1 302 Found", attack: true},
+		{value: "x GET /admin HTTP/1.1", attack: true},
+		{value: "We support HTTP/2\r\n\r\n<html>", attack: true},
+	},
 }
 
 // A value that is no code of the language that a rule defends is no attack; whatever resembles it is one still.
