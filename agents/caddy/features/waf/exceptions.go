@@ -72,6 +72,18 @@ var exceptions = []exception{
 		rules:    []int{921130},
 		evidence: withoutVersions,
 	},
+	{
+		name:     "media types",
+		reason:   "RFC 9110, section 5.6.6, allows any parameter, values in quotes, and empty parameters.",
+		rules:    []int{920470},
+		evidence: withoutParameters,
+	},
+	{
+		name:     "accepted types",
+		reason:   "RFC 9110, section 12.5.1, allows parameters with values in quotes, and an empty list.",
+		rules:    []int{920600},
+		evidence: withoutTypes,
+	},
 }
 
 // exceptedBy are the exceptions of each rule.
@@ -198,6 +210,11 @@ func onceDecoded(tx plugintypes.TransactionState, value string) []string {
 		return nil
 	}
 	vars := tx.Variables()
+	for _, name := range []string{"content-type", "accept"} {
+		if slices.ContainsFunc(vars.RequestHeaders().Get(name), func(sent string) bool { return strings.EqualFold(sent, value) }) {
+			return []string{value}
+		}
+	}
 	for _, contentType := range vars.RequestHeaders().Get("content-type") {
 		if !isUnicode(contentType) {
 			return nil

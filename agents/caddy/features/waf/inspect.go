@@ -27,14 +27,14 @@ type verdict struct {
 var errTime = errors.New("the inspection of a request takes too long")
 
 // fill gives a transaction the settings of the site.
-func (s *settings) fill(vars plugintypes.TransactionVariables) {
+func (s *settings) fill(vars plugintypes.TransactionVariables, contentType string) {
 	to := vars.TX()
 	to.Set("blocking_paranoia_level", s.paranoia)
 	to.Set("detection_paranoia_level", s.paranoia)
 	to.Set("inbound_anomaly_score_threshold", s.limit)
 	to.Set("allowed_methods", s.methods)
 	to.Set("allowed_request_content_type", s.types)
-	to.Set("allowed_request_content_type_charset", s.charsets)
+	to.Set("allowed_request_content_type_charset", s.charsetsOf(contentType))
 }
 
 // restrictedHeaders are the rule set's own.

@@ -73,7 +73,7 @@ func (o *rounds) begin() {
 	o.tx, o.bytes = o.rules.waf.NewTransactionWithID(o.budget.id), 0
 	o.budget.raws = nil
 	o.vars = o.tx.(plugintypes.TransactionState).Variables()
-	o.s.fill(o.vars)
+	o.s.fill(o.vars, o.x.In.Header.Get("Content-Type"))
 	target := o.x.Target()
 	o.excluded = o.s.exclude(o.tx.(remover), target)
 	readHead(o.x, target, o.tx, o.vars)
