@@ -84,6 +84,12 @@ var exceptions = []exception{
 		rules:    []int{920600},
 		evidence: withoutTypes,
 	},
+	{
+		name:     "file names",
+		reason:   "A semicolon and a space stand in the name of a file, in quotes, and no parameter follows.",
+		rules:    []int{920120},
+		evidence: withoutSemicolons,
+	},
 }
 
 // exceptedBy are the exceptions of each rule.
@@ -233,7 +239,7 @@ func onceDecoded(tx plugintypes.TransactionState, value string) []string {
 // rawValues are the parts of a request that rules with exceptions look at, by their loose keys.
 func rawValues(vars plugintypes.TransactionVariables) map[string][]string {
 	raws := map[string][]string{}
-	for _, c := range []collection.Collection{vars.Args(), vars.ArgsNames(), vars.RequestCookies(), vars.RequestCookiesNames(), vars.RequestXML()} {
+	for _, c := range []collection.Collection{vars.Args(), vars.ArgsNames(), vars.RequestCookies(), vars.RequestCookiesNames(), vars.RequestXML(), vars.Files()} {
 		for _, m := range c.FindAll() {
 			if raw := m.Value(); raw != "" && len(raw) <= maxExcepted {
 				if key := looseKey(raw); !slices.Contains(raws[key], raw) {

@@ -116,7 +116,7 @@ var exceptedCases = map[string][]exceptedCase{
 		{value: "We support HTTP/2\r\n\r\n<html>", attack: true},
 	},
 	// Those of headers and files have tests of their own.
-	"media types": {{value: "text/html"}}, "accepted types": {{value: "text/html"}},
+	"media types": {{value: "text/html"}}, "accepted types": {{value: "text/html"}}, "file names": {{value: "minutes; draft.docx"}},
 }
 
 // A value that is no code of the language that a rule defends is no attack; whatever resembles it is one still.
@@ -198,6 +198,27 @@ func TestMediaTypesWithParameters(t *testing.T) {
 		x.In.Header.Set("Accept", accept)
 		if v := judge(t, s, x, ""); (v.score >= s.threshold) != attack {
 			t.Errorf("%s: %v", accept, v)
+		}
+	}
+}
+
+// A semicolon in the name of a file is ordinary, and what ends the name is not.
+func TestSemicolonsInNamesOfFiles(t *testing.T) {
+	s := settingsOf(t, asIs)
+	for name, attack := range map[string]bool{
+		"minutes; draft.docx":         false,
+		"a; b; c d.pdf":               false,
+		"Besprechung; Entwurf é.docx": false,
+		"report.php; .jpg":            true,
+		"a.jsp;.jpg":                  true,
+		"a; filename=b.php":           true,
+		"a=b.txt":                     true,
+		"a; ../b.txt":                 true,
+		`a; b\\c.txt`:                 true,
+	} {
+		body := "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"" + name + "\"\r\n\r\nx\r\n--b--\r\n"
+		if v := judge(t, s, asked("POST", "/", "x", multipartB), body); (v.score >= s.threshold) != attack {
+			t.Errorf("%s: %v", name, v)
 		}
 	}
 }
