@@ -90,6 +90,12 @@ var exceptions = []exception{
 		rules:    []int{920120},
 		evidence: withoutSemicolons,
 	},
+	{
+		name:     "macros",
+		reason:   "A query of a dashboard has a macro of Grafana, and no call of a function of PHP.",
+		rules:    []int{933180},
+		evidence: withoutMacros,
+	},
 }
 
 // exceptedBy are the exceptions of each rule.

@@ -115,6 +115,13 @@ var exceptedCases = map[string][]exceptedCase{
 		{value: "x GET /admin HTTP/1.1", attack: true},
 		{value: "We support HTTP/2\r\n\r\n<html>", attack: true},
 	},
+	"macros": {
+		{value: "WHERE $__timeFilter(time)"},
+		{value: "$__timeGroup(time, 5m), $__interval_ms (x)"},
+		{value: "$__a(1)", attack: true},
+		{value: "$__timeFilter(time) $_GET[1](1)", attack: true},
+		{value: "$f('id')", attack: true},
+	},
 	// Those of headers and files have tests of their own.
 	"media types": {{value: "text/html"}}, "accepted types": {{value: "text/html"}}, "file names": {{value: "minutes; draft.docx"}},
 }

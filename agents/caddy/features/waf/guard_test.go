@@ -126,6 +126,7 @@ var mutations = map[string]func(string) string{
 	},
 	"encoded again": url.QueryEscape,
 	"after a field": func(a string) string { return "Job: Developer\r\n" + a },
+	"after a macro": func(a string) string { return "SELECT 1 WHERE $__timeFilter(time) " + a },
 }
 
 // guardStep is how many tests of the rule set one stands for: WAF_ALL_RULES has all of them run.
