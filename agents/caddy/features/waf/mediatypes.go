@@ -17,9 +17,9 @@ var (
 	charset   = regexp.MustCompile(`(?i);[ \t]*charset\s*=\s*["']?([^;"'\s]*)`)
 )
 
-// withoutParameters returns "a/b" for a valid media type.
+// withoutParameters returns "a/b" for a valid media type. What divides a body into parts is not taken in.
 func withoutParameters(value, _ string) string {
-	if !mediaType.MatchString(value) || len(charset.FindAllString(value, -1)) > 1 {
+	if !mediaType.MatchString(value) || strings.Contains(strings.ToLower(value), "boundary") || len(charset.FindAllString(value, -1)) > 1 {
 		return value
 	}
 	return "a/b"
