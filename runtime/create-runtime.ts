@@ -14,6 +14,9 @@ import { createSealer } from './sealer.ts';
 import { registerStoreMetrics } from './store-metrics.ts';
 
 const CONNECT_MS = 5_000;
+/** Below the time of a request (REQUEST_MS of the broker): its client gets the response of a statement that was ended. */
+const REQUEST_STATEMENT_MS = 8_000;
+const STATEMENT_MS = 15_000;
 /** Jobs wait for each other. */
 const JOBS_WAIT_MS = 120_000;
 const POOL_SIZES = { api: 10, jobs: 4, bans: 6, channel: 6 };
@@ -46,9 +49,12 @@ export function createRuntime(
   };
   const pools = {
     api: createPool(env.databaseUrl, 'svc-api', POOL_SIZES.api, log),
-    jobs: createPool(env.databaseUrl, 'svc-jobs', POOL_SIZES.jobs, log, JOBS_WAIT_MS),
+    jobs: createPool(env.databaseUrl, 'svc-jobs', POOL_SIZES.jobs, log, {
+      statementMs: STATEMENT_MS,
+      waitMs: JOBS_WAIT_MS,
+    }),
     bans: createPool(env.databaseUrl, 'svc-bans', POOL_SIZES.bans, log),
-    channel: new pg.Pool({ ...poolConnection(env.databaseUrl, 'svc-channel'), max: POOL_SIZES.channel }),
+    channel: new pg.Pool({ ...poolConnection(env.databaseUrl, 'svc-channel', STATEMENT_MS), max: POOL_SIZES.channel }),
   };
   // An idle connection that breaks is replaced at its next use; without a listener it would end the process.
   pools.channel.on('error', (err) => log.warn({ err }, 'idle database connection lost'));
@@ -115,24 +121,38 @@ function redisOptions(): RedisOptions {
   };
 }
 
-function poolConnection(connectionString: string, name: string): pg.PoolConfig {
+function poolConnection(connectionString: string, name: string, statementMs: number): pg.PoolConfig {
   return {
     connectionString,
     application_name: name,
     connectionTimeoutMillis: CONNECT_MS,
     // Above every bound inside the database, so that it only ends what those cannot: a server that went silent.
     query_timeout: 20_000,
-    statement_timeout: 15_000,
+    statement_timeout: statementMs,
     keepAlive: true,
   };
 }
 
-function createPool(databaseUrl: string, name: string, max: number, log: Logger, waitMs = CONNECT_MS): Knex {
+interface PoolTimes {
+  /** Of one statement, and of waiting for a connection. */
+  statementMs: number;
+  waitMs: number;
+}
+
+const REQUEST_TIMES: PoolTimes = { statementMs: REQUEST_STATEMENT_MS, waitMs: CONNECT_MS };
+
+function createPool(
+  databaseUrl: string,
+  name: string,
+  max: number,
+  log: Logger,
+  { statementMs, waitMs }: PoolTimes = REQUEST_TIMES,
+): Knex {
   // The pool tells of every broken connection; whoever needed it is told as well, so this is detail.
   const detail = (message: unknown) => log.debug({ pool: name, detail: String(message) }, 'database pool');
   return knexFactory({
     client: LimitedClient as unknown as typeof Knex.Client,
-    connection: poolConnection(databaseUrl, name) as Knex.PgConnectionConfig,
+    connection: poolConnection(databaseUrl, name, statementMs) as Knex.PgConnectionConfig,
     pool: { min: 0, max },
     acquireConnectionTimeout: waitMs,
     log: { warn: detail, error: detail, deprecate: detail, debug: detail },

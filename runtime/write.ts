@@ -236,13 +236,15 @@ function inProgress(): ContractError {
   return new ContractError('IDEMPOTENCY_IN_PROGRESS');
 }
 
-// lock_not_available, deadlock_detected, serialization_failure, transaction_timeout, too_many_connections and the
+// lock_not_available, deadlock_detected, serialization_failure, transaction_timeout, query_canceled (statement_timeout),
+// too_many_connections and the
 // class of lost connections.
 const UNAVAILABLE = new Set([
   '55P03',
   '40P01',
   '40001',
   '25P04',
+  '57014',
   '53300',
   '57P01',
   '57P02',
