@@ -1,4 +1,4 @@
--- version 4
+-- version 5
 -- A node's report: new events of its cluster's sites, and (p_sites not null) everything that is above normal there.
 create or replace function security_report(
   p_node text, p_cluster text, p_now timestamptz, p_events jsonb, p_sites jsonb, p_dropped bigint
@@ -13,6 +13,11 @@ declare
 begin
   perform 1 from node where id = p_node for key share;
   if not found then return; end if;
+  -- An event of a foreign site, or one that is too old to be kept, must not make a partition.
+  select coalesce(jsonb_agg(e), '[]') into p_events from jsonb_array_elements(p_events) as e
+    join site s on s.id = e ->> 'siteId' and s.cluster_id = p_cluster
+   where (e ->> 'occurredAt')::timestamptz >= p_now - make_interval(days => coalesce(
+     (select (value ->> 'eventRetentionDays')::integer from setting where key = 'protection'), 30));
   -- Reports of one node wait for each other here.
   insert into node_security as s (node_id, reported_at, dropped) values (p_node, p_now, p_dropped)
     on conflict (node_id) do update set dropped = excluded.dropped, reported_at = excluded.reported_at;
@@ -26,7 +31,6 @@ begin
         id text, "siteId" text, "occurredAt" timestamptz, kind text, level smallint, "previousLevel" smallint,
         path text, address text, metric text, observed double precision, threshold double precision,
         "topIps" jsonb, "topPaths" jsonb, waf jsonb)
-      join site s on s.id = e."siteId" and s.cluster_id = p_cluster
      order by e.id
   ), fresh as (
     insert into security_event_seen (node_id, event_id, seen_at) select p_node, id, p_now from incoming

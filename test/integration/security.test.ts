@@ -68,6 +68,21 @@ const events = async (query = ''): Promise<Body> => api.ok('GET', `/sites/${site
 const state = async (query = ''): Promise<Body> => api.ok('GET', `/sites/${siteId}/security?${query}`);
 const ownNode = async (): Promise<Body> => (await state()).nodes.find(({ id }: Body) => id === nodeId);
 
+test.serial('events of foreign sites, and events older than the retention, make no partition', async (t) => {
+  const partitions = async () =>
+    (await api.sql.raw("select relid::text from pg_partition_tree('security_event') where isleaf order by 1")).rows;
+  const before = await partitions();
+  const daysAgo = (days: number) => BigInt(Date.now() - days * DAY);
+  await report([
+    ...[20, 21, 22].map((days) => event({ siteId: foreign, occurredAtMs: daysAgo(days) })),
+    ...[31, 100, 364].map((days) => event({ occurredAtMs: daysAgo(days) })),
+  ]);
+  t.deepEqual(await partitions(), before);
+  t.is((await events()).total, 0);
+  await report([event()]);
+  t.is((await events()).total, 1);
+});
+
 test.serial('events of each kind are stored as they were reported, newest first', async (t) => {
   const now = Date.now();
   const top = { topIps: [{ value: '203.0.113.1', count: 90n }], topPaths: [{ value: '/login', count: 80n }] };
