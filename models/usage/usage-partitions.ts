@@ -38,8 +38,16 @@ export async function dropOldUsage(sql: Knex, now: Date): Promise<string[]> {
   const dropped: string[] = [];
   // Minutes first, for the same reason.
   for (const table of TABLES.toReversed()) dropped.push(...(await dropPartitions(sql, table, keepFrom)));
+  await endFarGaps(sql, now);
   await deleteOld(sql, new Date(keepFrom));
   return dropped;
+}
+
+/** Gaps that earlier versions stored with an end far ahead: they would never be old enough to be deleted. */
+async function endFarGaps(sql: Knex, now: Date): Promise<void> {
+  await sql('usage_gap')
+    .where('ends_at', '>', now)
+    .update({ starts_at: sql.raw('least(starts_at, ?::timestamptz)', [now]), ends_at: now });
 }
 
 const AGED = {

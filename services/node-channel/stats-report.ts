@@ -9,6 +9,8 @@ import { type CodedMinute, type CodedReport, type CodedRule, NO_RULES } from './
 
 const MAX_ROWS = 10_000;
 const MAX_GAPS = 1_000;
+/** Rule counts of one batch: four times the most that an agent puts into one. */
+const MAX_RULE_ROWS = 20_000;
 /** More of one site in one minute than these are a broken counter. */
 const MAX_REQUESTS = 10_000_000_000;
 const MAX_BYTES = 1_000_000_000_000_000;
@@ -75,17 +77,22 @@ export function readStatsReport(request: CodedReport, places: Places): StatsBatc
     const row = readRow(minute, numbers, places, misfits);
     if (row) rows.push(row);
   }
+  const rules = rows.reduce((sum, row) => sum + row.rules.length, 0);
+  if (rules > MAX_RULE_ROWS) {
+    throw new ConnectError(`a batch contains at most ${MAX_RULE_ROWS} counts of rules`, Code.InvalidArgument);
+  }
   const until = request.completeUntil;
   return {
     sequence: request.sequence,
     firstHeld: request.firstHeld,
     rows,
     numbers,
-    rules: rows.reduce((sum, row) => sum + row.rules.length, 0),
+    rules,
     completeUntil: until > 0 && until < LAST_TIME ? Math.min(until * 1000, places.now) : null,
     gaps: request.gaps.flatMap(({ from, to }) => {
-      const possible = from > 0 && from <= to && to < LAST_TIME;
-      return possible ? [{ from: from * 1000, to: to * 1000 }] : [];
+      // Nothing is missing of the time to come, and a gap that ends there would never be swept.
+      const possible = from > 0 && from <= to && to < LAST_TIME && from * 1000 <= places.now;
+      return possible ? [{ from: from * 1000, to: Math.min(to * 1000, places.now) }] : [];
     }),
     misfits,
   };

@@ -666,6 +666,21 @@ test.serial('old minutes become a row of each site, window and cluster, which sa
   t.like((await stored())[0]![1], { requests: '15', statuses: first.statuses, counts: { 'blocked.ban': 6 } });
 });
 
+test.serial('a stored gap with a far end is swept like every other', async (t) => {
+  const now = Date.now();
+  const { node_id: nodeId } = await api.sql('node_state').first('node_id');
+  const far = {
+    node_id: nodeId,
+    starts_at: new Date(now - DAY_S * 1000),
+    ends_at: new Date('9000-01-01'),
+    reason: 'told',
+  };
+  const [{ id }] = await api.sql('usage_gap').insert(far).returning('id');
+  const gap = () => api.sql('usage_gap').where({ id }).first();
+  await dropOldUsage(api.sql, new Date(now));
+  t.is((await gap()).ends_at.getTime(), now);
+});
+
 test.serial('weeks are made ahead without a hole and dropped as a whole when they are too old', async (t) => {
   const sql = api.sql;
   const now = Date.now();

@@ -221,3 +221,24 @@ test('counts of a rule add up over batches, by cluster, site, minute, rule and e
     [5, 2, 2, 2, 2, 2],
   );
 });
+
+test('a gap ends now at the latest, and one that begins later is none', (t) => {
+  const second = now / 1000;
+  const gap = (from: number, to: number) => ({ from: BigInt(from), to: BigInt(to) });
+  const { gaps } = read({ gaps: [gap(second - 60, 2 ** 39), gap(second + 60, 2 ** 39), gap(second - 9, second - 3)] });
+  t.deepEqual(gaps, [
+    { from: now - 60_000, to: now },
+    { from: now - 9_000, to: now - 3_000 },
+  ]);
+});
+
+test('a batch beyond 20,000 counts of rules is refused', (t) => {
+  const rules = Array.from({ length: 140 }, (_, index) => ({
+    ruleId: `r${index}`,
+    event: RuleEvent.LOGGED,
+    count: 1n,
+  }));
+  const minutes = (rows: number) => Array.from({ length: rows }, () => row(minute, { rules }));
+  t.is(read({ minutes: minutes(142) }).rules, 19_880);
+  t.throws(() => read({ minutes: minutes(143) }), { message: /at most 20000 counts of rules/ });
+});
