@@ -17,6 +17,10 @@ export class NodeCertificate extends BaseModel {
   declare revokedAt: Date | null;
   declare fingerprint: string;
 
+  static issuedSince(sql: Knex, nodeId: string, since: Date): Promise<number> {
+    return NodeCertificate.query(sql).where({ node_id: nodeId }).where('issued_at', '>', since).resultSize();
+  }
+
   static async revokeAll(sql: Knex, nodeId: string, now: Date): Promise<void> {
     await NodeCertificate.query(sql)
       .patch({ state: 'revoked', revokedAt: now })

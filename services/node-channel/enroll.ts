@@ -20,6 +20,9 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { type Tx, write } from '../../runtime/write.ts';
 import { addressEntries, readCapabilities, readInfo, text } from './heartbeat.ts';
 
+/** Certificates of one node in a day; an agent renews once in 20 days, and again when an answer got lost. */
+const MAX_RENEWALS = 24;
+const RENEWALS_MS = 86_400_000;
 const TOKEN = /^ewt_[A-Za-z0-9_-]{43}$/;
 
 export interface Enrolled {
@@ -114,6 +117,13 @@ export async function renewCertificate(
   const call = nodeCall({ type: 'node', id: node.nodeId, name: node.name }, remoteAddress);
   return write(runtime, call, {}, async (tx) => {
     if (!(await Node.locked(tx.sql, node.nodeId))) throw new ConnectError('the node was deleted', Code.Unauthenticated);
+    const since = new Date(tx.now.getTime() - RENEWALS_MS);
+    if ((await NodeCertificate.issuedSince(tx.sql, node.nodeId, since)) >= MAX_RENEWALS) {
+      throw new ConnectError(
+        `the node has got ${MAX_RENEWALS} certificates in the last 24 hours; renew later`,
+        Code.ResourceExhausted,
+      );
+    }
     const certificate = await issue(authority, node.nodeId, csrPem, tx.now);
     // Certificates whose answer got lost: of those never used, only the newest stays.
     await NodeCertificate.query(tx.sql)

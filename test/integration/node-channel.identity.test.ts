@@ -173,6 +173,22 @@ test('answers of renewals that got lost leave one usable certificate behind', as
   t.is(rows[0].count, 1);
 });
 
+test('a node gets at most 24 certificates in a day', async (t) => {
+  const identity = await enrollOne(running, clusterId);
+  const connection = connectAs(running, identity);
+  t.teardown(() => connection.destroy());
+  const { csrPem } = await createCertificateRequest('renewed');
+  const renew = () => connection.call('renewCertificate', { csrPem });
+  for (let issued = 1; issued < 24; issued++)
+    await record(`${identity.nodeId}-${issued}`, identity.nodeId, { state: 'superseded' });
+  await t.throwsAsync(renew(), { message: /resource_exhausted: the node has got 24 certificates/ });
+  await api
+    .sql('node_certificate')
+    .where({ node_id: identity.nodeId })
+    .update({ issued_at: new Date(Date.now() - DAY_MS) });
+  await t.notThrowsAsync(renew());
+});
+
 test('a certificate near its end is asked to be renewed', async (t) => {
   const identity = await enrollOne(running, clusterId);
   const connection = connectAs(running, identity);
