@@ -117,7 +117,10 @@ export const Node = Type.Object({
   certFingerprint: Nullable(Type.String({ description: 'SHA-256 of the newest certificate in hexadecimal.' })),
   certNotAfter: Nullable(Timestamp),
   authError: Nullable(
-    Type.String({ description: 'Why the node channel rejected the certificate of the node since its last heartbeat.' }),
+    Type.String({
+      description:
+        'Why the node channel rejected the certificate of the node since its last heartbeat. `OVER_BUDGET_` with a lane: it rejected calls of the node in the last minute.',
+    }),
   ),
   targetRevision: Decimal,
   appliedRevision: Nullable(Decimal),

@@ -40,6 +40,8 @@ export interface BeatRow {
   challengeKeysVersion: string;
   sessionTicketKeysVersion: string;
   failingSites: readonly object[];
+  /** What the node channel refuses the node for at the moment. */
+  authError: string | null;
 }
 
 /**
@@ -69,7 +71,7 @@ export async function writeBeats(pool: Queries, rows: readonly BeatRow[]): Promi
         last_seen_at = greatest(s.last_seen_at, v."lastSeenAt"), info = v.info, features = v.features,
         missing_features = v."missingFeatures", metrics = v.metrics, ban_status = v."banStatus",
         remote_address = v."remoteAddress", data_plane_healthy = v."dataPlaneHealthy",
-        data_plane_instance = v."dataPlaneInstance", message = v.message, auth_error = null,
+        data_plane_instance = v."dataPlaneInstance", message = v.message, auth_error = v."authError",
         certificate_not_after = v."certificateNotAfter", challenge_keys_version = v."challengeKeysVersion",
         session_ticket_keys_version = v."sessionTicketKeysVersion", reported_at = v."lastSeenAt",
         failing_sites = coalesce(v."failingSites", '[]')
@@ -77,7 +79,7 @@ export async function writeBeats(pool: Queries, rows: readonly BeatRow[]): Promi
         "nodeId" text, "lastSeenAt" timestamptz, info jsonb, features text[], "missingFeatures" text[],
         metrics jsonb, "banStatus" jsonb, "remoteAddress" text, "dataPlaneHealthy" boolean,
         "dataPlaneInstance" text, message text, "certificateNotAfter" timestamptz,
-        "challengeKeysVersion" bigint, "sessionTicketKeysVersion" bigint, "failingSites" jsonb)
+        "challengeKeysVersion" bigint, "sessionTicketKeysVersion" bigint, "failingSites" jsonb, "authError" text)
       where s.node_id = v."nodeId"
       returning s.node_id, coalesce(old.last_seen_at < new.last_seen_at - make_interval(secs => ${ONLINE_SECONDS}), true)
         or (old.data_plane_healthy, old.message, old.auth_error, old.info, old.features, old.missing_features,

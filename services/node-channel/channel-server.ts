@@ -2,6 +2,7 @@
 // anything of its body is read: a known path, then Enroll or an accepted certificate.
 import { createServer as createHttp1Server, type Server as Http1Server } from 'node:http';
 import { performServerHandshake, type ServerHttp2Session } from 'node:http2';
+import type { Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
 import { Gauge } from 'prom-client';
 import { ensureCertificateAuthority } from '../../mixins/certificate-authority.ts';
@@ -17,19 +18,21 @@ import { Http1Exchange, Http2Exchange } from './exchange.ts';
 import { Gate } from './gate.ts';
 import { NodeReports } from './node-reports.ts';
 import { Propagation } from './propagation.ts';
+import { Strangers } from './strangers.ts';
 import { REFUSED, WatchHub } from './watch/watch-hub.ts';
 
 const REFRESH_MS = 2_000;
 const RETENTION_MS = 3_600_000;
 const PROPAGATION_MS = 500;
 const IDLE_MS = 120_000;
-const HANDSHAKE_MS = 10_000;
-/** For the head of an HTTP/1.1 request, however slowly it trickles in. */
-const HEADERS_MS = 10_000;
+const HANDSHAKE_MS = 5_000;
+/** For the head of an HTTP/1.1 request, however slowly it trickles in; a stranger ends a second later. */
+const HEADERS_MS = 4_000;
 const HEADERS_CHECK_MS = 1_000;
 const SESSION_PING_MS = 15_000;
 const SESSION_PING_ANSWER_MS = 10_000;
-const MAX_CONNECTIONS = 10_000;
+/** Of 10,000 nodes, and of the strangers, who have no part in those. */
+const MAX_CONNECTIONS = 12_000;
 /** A node needs one stream for Watch and a few for calls. */
 const MAX_STREAMS = 32;
 
@@ -39,6 +42,7 @@ export class ChannelServer implements Listener {
   readonly #hub: WatchHub;
   readonly #reports: NodeReports;
   readonly #propagation = new Propagation();
+  readonly #strangers: Strangers;
   readonly #sessions = new Set<ServerHttp2Session>();
   readonly #timers: NodeJS.Timeout[] = [];
   readonly #http1: Http1Server;
@@ -51,6 +55,7 @@ export class ChannelServer implements Listener {
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
     this.#reports = new NodeReports(runtime);
+    this.#strangers = new Strangers(runtime);
     this.#hub = new WatchHub(runtime, (nodeId) => this.#reports.forget(nodeId), this.#propagation);
     watchMetrics(runtime, this.#hub);
     // Never listens: it is handed the connections that chose HTTP/1.1. It begins to keep its time limits when it is told
@@ -71,7 +76,16 @@ export class ChannelServer implements Listener {
     await certificate.refresh(new Date());
     const authenticator = new Authenticator(this.#runtime, authority);
     const hosts = () => certificate.hosts;
-    const gate = new Gate(this.#runtime, authority, authenticator, this.#hub, this.#reports, this.#propagation, hosts);
+    const gate = new Gate(
+      this.#runtime,
+      authority,
+      authenticator,
+      this.#hub,
+      this.#reports,
+      this.#propagation,
+      this.#strangers,
+      hosts,
+    );
     this.#gate = gate;
     this.#http1.on('request', (request, response) => gate.handle(new Http1Exchange(request, response)));
     const server = createTlsServer({
@@ -86,6 +100,7 @@ export class ChannelServer implements Listener {
     });
     server.maxConnections = MAX_CONNECTIONS;
     server.on('connection', connectionLimit(this.#runtime, this.name, env.nodeApiConnectionsPerAddress));
+    server.on('connection', (socket: Socket) => this.#strangers.add(socket));
     this.#server = server;
     server.on('secureConnection', (socket) => this.#accept(socket, gate));
     server.on('tlsClientError', (err) => log.debug({ err }, 'node channel handshake failed'));
@@ -106,6 +121,7 @@ export class ChannelServer implements Listener {
 
   async close(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer);
+    this.#strangers.stop();
     const server = this.#server;
     const closed = new Promise<void>((resolve) => (server ? server.close(() => resolve()) : resolve()));
     // Streams first: nodes look for another process while calls still end here.
@@ -174,6 +190,7 @@ export class ChannelServer implements Listener {
 
   #accept(socket: TLSSocket, gate: Gate): void {
     socket.setNoDelay(true);
+    gate.greet(socket);
     // A peer that breaks off is nobody's fault; without a listener it would end the process.
     socket.on('error', (err) => this.#runtime.log.debug({ err }, 'node channel connection failed'));
     if (socket.alpnProtocol !== 'h2') {

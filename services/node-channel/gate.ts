@@ -1,12 +1,14 @@
 // What a request must pass before it is served, in this order: a path of the service, the method, then Enroll (without
 // a certificate) or an accepted certificate. Refusals are answered in the Connect protocol and recorded for the node.
 import type { TLSSocket } from 'node:tls';
+import { Code, ConnectError } from '@connectrpc/connect';
 import { errorCodeOf } from '../../contract/errors.ts';
 import type { CertificateAuthority } from '../../mixins/certificate-authority.ts';
 import { NodeService } from '../../proto/gen/svc/node/v1/node_pb.js';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { asUnavailable } from '../../runtime/write.ts';
 import { type Authenticator, type RefusalReason, Refused } from './authenticator.ts';
+import { Budgets, laneOf, UNCOUNTED } from './budgets.ts';
 import type { CallContext } from './calls.ts';
 import type { Exchange } from './exchange.ts';
 import { canonicalAddress } from './heartbeat.ts';
@@ -14,8 +16,9 @@ import type { NodeIdentity } from './identity.ts';
 import type { NodeReports } from './node-reports.ts';
 import type { Propagation } from './propagation.ts';
 import { StatsIngest } from './stats-ingest.ts';
+import type { Strangers } from './strangers.ts';
 import { Turns } from './turns.ts';
-import { type Caller, createUnaryHandlers, type Handler } from './unary.ts';
+import { type Caller, createUnaryHandlers, type Handler, NO_CONNECTION } from './unary.ts';
 import { VitalIngest } from './vital-ingest.ts';
 import { VitalWatches } from './vital-watches.ts';
 import { endFrame } from './watch/frames.ts';
@@ -55,6 +58,8 @@ export class Gate {
   readonly #stranger: Handler;
   readonly #node: Handler;
   readonly #sweep: NodeJS.Timeout;
+  readonly #strangers: Strangers;
+  readonly #budgets: Budgets;
   readonly #stats: StatsIngest;
   readonly #vitals: VitalIngest;
 
@@ -65,12 +70,15 @@ export class Gate {
     hub: WatchHub,
     reports: NodeReports,
     propagation: Propagation,
+    strangers: Strangers,
     consoleAddresses: () => string[],
   ) {
+    this.#strangers = strangers;
     this.#runtime = runtime;
     this.#authenticator = authenticator;
     this.#hub = hub;
     this.#reports = reports;
+    this.#budgets = new Budgets(runtime, (nodeId, lane) => reports.overBudget(nodeId, lane));
     this.#stats = new StatsIngest(runtime);
     const pulls = new Turns({ running: PULLS, waiting: MAX_WAITING, waitingEach: MAX_WAITING_EACH });
     const writes = new Turns({ running: WRITES, waiting: MAX_WAITING, waitingEach: MAX_WAITING_EACH });
@@ -102,12 +110,25 @@ export class Gate {
 
   handle(exchange: Exchange): void {
     this.#admit(exchange).catch((error) => {
+      if (error instanceof ConnectError && error.code === Code.ResourceExhausted) {
+        refuse(exchange, { status: 429, code: 'resource_exhausted', message: error.rawMessage });
+        return;
+      }
       const known = asUnavailable(error);
       if (errorCodeOf(known) !== 'SERVICE_UNAVAILABLE') {
         this.#runtime.log.error({ err: error, path: exchange.path }, 'node channel request failed');
       }
       refuse(exchange, UNAVAILABLE);
     });
+  }
+
+  /** A connection that has a valid certificate is no stranger's, also before its first call. */
+  greet(socket: TLSSocket): void {
+    this.#authenticator.identify(socket, { renewing: true }).then(
+      ({ nodeId }) => this.#strangers.known(socket, nodeId),
+      // Its calls are told why.
+      () => undefined,
+    );
   }
 
   async #admit(exchange: Exchange): Promise<void> {
@@ -122,18 +143,28 @@ export class Gate {
     }
     const remoteAddress = this.#remoteAddressOf(exchange.socket);
     if (method === 'Enroll') {
-      this.#serve(this.#stranger, exchange, { node: null, remoteAddress });
+      this.#serve(this.#stranger, exchange, {
+        node: null,
+        remoteAddress,
+        allowance: UNCOUNTED,
+        connection: {
+          hold: () => this.#strangers.hold(exchange.socket),
+          known: (nodeId) => this.#strangers.known(exchange.socket, nodeId),
+        },
+      });
       return;
     }
     const node = await this.#identify(exchange, method === 'RenewCertificate');
     if (!node) return;
     if (method === 'Watch') await this.#watch(node, exchange);
-    else this.#serve(this.#node, exchange, { node, remoteAddress });
+    else await this.#serveNode(node, method, exchange, remoteAddress);
   }
 
   async #identify(exchange: Exchange, renewing: boolean): Promise<NodeIdentity | null> {
     try {
-      return await this.#authenticator.identify(exchange.socket, { renewing });
+      const node = await this.#authenticator.identify(exchange.socket, { renewing });
+      this.#strangers.known(exchange.socket, node.nodeId);
+      return node;
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       const { reason, nodeId } = error;
@@ -141,6 +172,8 @@ export class Gate {
       // A disabled node is no mistake of its certificate.
       if (nodeId !== null && reason !== 'NODE_DISABLED') this.#reports.refused(nodeId, reason);
       const disabled = reason === 'NODE_DISABLED';
+      // Its node was deleted, or its certificate replaced, since the connection began.
+      if (!disabled) this.#strangers.add(exchange.socket);
       refuse(exchange, {
         status: disabled ? 403 : 401,
         code: disabled ? 'permission_denied' : 'unauthenticated',
@@ -158,9 +191,27 @@ export class Gate {
   }
 
   #serve(handler: Handler, exchange: Exchange, caller: Caller): void {
+    this.#limitTime(exchange);
+    handler(exchange, caller);
+  }
+
+  /** The body is not read before the node has a place for the call, which it leaves when the response is sent. */
+  async #serveNode(
+    node: NodeIdentity,
+    method: string,
+    exchange: Exchange,
+    remoteAddress: string | null,
+  ): Promise<void> {
+    // Its end would not be heard of any more.
+    if (exchange.over) return;
+    this.#limitTime(exchange);
+    const allowance = await this.#budgets.admit(node.nodeId, laneOf(method), (end) => exchange.onClose(end));
+    this.#node(exchange, { node, remoteAddress, allowance, connection: NO_CONNECTION });
+  }
+
+  #limitTime(exchange: Exchange): void {
     this.#open.set(exchange, Date.now());
     exchange.onClose(() => this.#open.delete(exchange));
-    handler(exchange, caller);
   }
 
   /** A body that never ends, or an answer nobody reads, would hold a call for ever. */
@@ -179,7 +230,10 @@ export class Gate {
       answer(exchange, 415, { error: 'unsupported_media_type' });
       return;
     }
+    const ends: (() => void)[] = [];
     try {
+      // Until it is open: a stream costs no call, and a second one ends the first.
+      await this.#budgets.admit(node.nodeId, 'control', (end) => ends.push(end));
       const { config, bans, acme } = await readWatchRequest(exchange.body);
       const sink = exchange.open(200, { 'content-type': STREAM_TYPE });
       const stream = await this.#hub.open(node, sink, { config, bans, acme });
@@ -187,6 +241,8 @@ export class Gate {
     } catch (error) {
       if (!(error instanceof BadWatchRequest)) throw error;
       refuse(exchange, { status: 400, code: 'invalid_argument', message: error.message });
+    } finally {
+      for (const end of ends) end();
     }
   }
 

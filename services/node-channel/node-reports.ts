@@ -17,6 +17,8 @@ import type { NodeIdentity } from './identity.ts';
 
 const POSITION_MS = 40;
 const BEAT_MS = 1000;
+/** A node that was over its budget shows it this long. */
+const OVER_BUDGET_MS = 60_000;
 /** After an Applied, a heartbeat that was on its way before does not take the position back. */
 const OVERTAKEN_MS = 5_000;
 
@@ -30,7 +32,7 @@ interface LastKnown {
   unapplied: string;
 }
 
-export interface Beat extends Omit<BeatRow, 'lastSeenAt'> {
+export interface Beat extends Omit<BeatRow, 'lastSeenAt' | 'authError'> {
   addresses: NodeAddressEntry[];
   unappliedIds: string[];
 }
@@ -44,6 +46,7 @@ export class NodeReports {
   readonly #beats = new Map<string, BeatRow>();
   readonly #positions = new Map<string, PositionRow>();
   readonly #authErrors = new Map<string, string>();
+  readonly #overBudget = new Map<string, { reason: string; until: number }>();
   #positionTimer: NodeJS.Timeout | null = null;
   #beatTimer: NodeJS.Timeout | null = null;
   /** Kinds to be written in the order they fell due: one pending write each. */
@@ -59,7 +62,7 @@ export class NodeReports {
   async heartbeat(node: NodeIdentity, beat: Beat, position: PositionRow, now: Date): Promise<void> {
     const { addresses, unappliedIds, ...row } = beat;
     this.#authErrors.delete(node.nodeId);
-    this.#beats.set(node.nodeId, { ...row, lastSeenAt: now });
+    this.#beats.set(node.nodeId, { ...row, lastSeenAt: now, authError: this.#budgetProblem(node.nodeId, now) });
     this.#beatTimer ??= setTimeout(() => this.#flushBeats(), BEAT_MS);
     this.#setPosition(node.nodeId, position, now.getTime() - OVERTAKEN_MS);
     const last = this.#last.get(node.nodeId)!;
@@ -90,12 +93,29 @@ export class NodeReports {
     this.#beatTimer ??= setTimeout(() => this.#flushBeats(), BEAT_MS);
   }
 
+  /** Records that the node is over its budget; shown until its first heartbeat a minute later. */
+  overBudget(nodeId: string, lane: string): void {
+    const reason = `OVER_BUDGET_${lane.toUpperCase()}`;
+    const known = this.#overBudget.has(nodeId);
+    this.#overBudget.set(nodeId, { reason, until: Date.now() + OVER_BUDGET_MS });
+    if (!known) this.refused(nodeId, reason);
+  }
+
+  #budgetProblem(nodeId: string, now: Date): string | null {
+    const problem = this.#overBudget.get(nodeId);
+    if (!problem) return null;
+    if (problem.until > now.getTime()) return problem.reason;
+    this.#overBudget.delete(nodeId);
+    return null;
+  }
+
   /**
    * Forgets a node that is not connected here any more: another process may store its reports now, so when it comes back
    * its first heartbeat writes everything again.
    */
   forget(nodeId: string): void {
     this.#last.delete(nodeId);
+    this.#overBudget.delete(nodeId);
   }
 
   /** Writes what is left. */

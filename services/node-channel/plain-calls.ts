@@ -15,6 +15,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { codeToString } from '@connectrpc/connect/protocol-connect';
 import { NodeService, ReportStatsRequestSchema } from '../../proto/gen/svc/node/v1/node_pb.js';
 import { Pace } from '../../runtime/pace.ts';
+import type { Allowance } from './budgets.ts';
 import { type CodedReport, decodeReportStats } from './decode-stats.ts';
 import type { Exchange } from './exchange.ts';
 import type { Caller } from './unary.ts';
@@ -74,13 +75,14 @@ export async function servePlain(
 ): Promise<void> {
   const method = METHODS.get(name)!;
   try {
-    const body = await readBody(exchange, limits.maxBytes);
+    const body = await readBody(exchange, limits.maxBytes, caller.allowance);
     const call = calls[method.localName as keyof Calls] as (message: unknown, caller: Caller) => unknown;
     const output = await call(await decode(method.input, body), caller);
     const bytes = toBinary(
       method.output,
       create(method.output as DescMessage, output as MessageInitShape<DescMessage>),
     );
+    caller.allowance.send(bytes.length);
     await answer(exchange, bytes, limits.compressMinBytes);
   } catch (error) {
     if (exchange.over) return;
@@ -113,7 +115,7 @@ async function answer(exchange: Exchange, bytes: Uint8Array, compressMinBytes: n
   exchange.reply(200, { ...PLAIN_HEADERS, 'content-encoding': 'gzip' }, await compress(bytes));
 }
 
-function readBody(exchange: Exchange, maxBytes: number): Promise<Uint8Array> {
+function readBody(exchange: Exchange, maxBytes: number, allowance: Allowance): Promise<Uint8Array> {
   const { body } = exchange;
   // A request without a body ends before anybody listens.
   if (body.readableEnded) return Promise.resolve(new Uint8Array());
@@ -121,12 +123,19 @@ function readBody(exchange: Exchange, maxBytes: number): Promise<Uint8Array> {
   let chunks: Buffer[] | null = [];
   let size = 0;
   body.on('data', (chunk: Buffer) => {
+    if (!chunks) return;
     size += chunk.length;
-    if (size > maxBytes) {
+    try {
+      if (size > maxBytes) {
+        throw new ConnectError(`the message is larger than ${maxBytes} bytes`, Code.ResourceExhausted);
+      }
+      allowance.receive(chunk.length);
+      chunks.push(chunk);
+    } catch (error) {
       // What is still to come is dropped as it arrives; the call's time limit ends it.
       chunks = null;
-      reject(new ConnectError(`the message is larger than ${maxBytes} bytes`, Code.ResourceExhausted));
-    } else chunks?.push(chunk);
+      reject(error);
+    }
   });
   let ended = false;
   body.once('end', () => {

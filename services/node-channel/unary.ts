@@ -15,9 +15,11 @@ import type { CertificateAuthority } from '../../mixins/certificate-authority.ts
 import { NodeService } from '../../proto/gen/svc/node/v1/node_pb.js';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { asUnavailable } from '../../runtime/write.ts';
+import { type Allowance, UNCOUNTED } from './budgets.ts';
 import { applied, type CallContext, getAcmeTokens, getBans, getConfig, heartbeat, reportVitals } from './calls.ts';
 import { getCertificates } from './certificate-calls.ts';
 import { enroll, renewCertificate } from './enroll.ts';
+import { EnrollmentAttempts } from './enrollment-attempts.ts';
 import type { Exchange } from './exchange.ts';
 import type { NodeIdentity } from './identity.ts';
 import { type Calls, isPlain, servePlain } from './plain-calls.ts';
@@ -31,6 +33,8 @@ const PATH_PREFIX = `/${NodeService.typeName}/`;
 /** Body of a call before anybody is known, bytes; counted after decompression. */
 const STRANGER_BYTES = 64 * 1024;
 const NODE_BYTES = 16 * 1024 * 1024;
+/** Of a call whose body the adapter reads, or inflates: counted in full before. */
+const ADAPTED_BYTES = 4 * 1024 * 1024;
 /** Below this, compressing costs more than it saves. */
 const COMPRESS_MIN_BYTES = 8 * 1024;
 /** Enrollments at once: each holds a database connection that the API shares. */
@@ -41,9 +45,20 @@ const MAX_WAITING_ENROLLMENTS = 2000;
 export interface Caller {
   node: NodeIdentity | null;
   remoteAddress: string | null;
+  allowance: Allowance;
+  connection: CallerConnection;
 }
 
-const NOBODY: Caller = { node: null, remoteAddress: null };
+/** The connection of a machine that enrolls. */
+export interface CallerConnection {
+  /** Lets it live until the function returned is called. */
+  hold(): () => void;
+  /** It is the connection of this node. */
+  known(nodeId: string): void;
+}
+
+export const NO_CONNECTION: CallerConnection = { hold: () => () => undefined, known: () => undefined };
+const NOBODY: Caller = { node: null, remoteAddress: null, allowance: UNCOUNTED, connection: NO_CONNECTION };
 const callerKey = createContextKey<Caller>(NOBODY);
 
 /** Handlers of Enroll and of all other unary calls. */
@@ -70,14 +85,16 @@ export function createUnaryHandlers(
     };
   };
   const calls = nodeCalls(context, authority);
-  const adapter = adapted(NODE_BYTES, (router) => routeNodeCalls(router, calls));
+  const adapter = adapted(ADAPTED_BYTES, (router) => routeNodeCalls(router, calls));
   const limits = { maxBytes: NODE_BYTES, compressMinBytes: COMPRESS_MIN_BYTES };
   const asConnectError = (error: unknown, call: string) => toConnectError(runtime, error, call);
   return {
     stranger: adapted(STRANGER_BYTES, (router) => routeEnroll(router, runtime, authority)),
     node: (exchange, caller) => {
-      if (!isPlain(exchange)) adapter(exchange, caller);
-      else void servePlain(exchange.path.slice(PATH_PREFIX.length), calls, caller, exchange, limits, asConnectError);
+      if (!isPlain(exchange)) {
+        caller.allowance.receive(ADAPTED_BYTES);
+        adapter(exchange, caller);
+      } else void servePlain(exchange.path.slice(PATH_PREFIX.length), calls, caller, exchange, limits, asConnectError);
     },
   };
 }
@@ -88,11 +105,15 @@ function routeEnroll(router: ConnectRouter, runtime: Runtime, authority: Certifi
     waiting: MAX_WAITING_ENROLLMENTS,
     waitingEach: MAX_WAITING_ENROLLMENTS,
   });
+  const attempts = new EnrollmentAttempts();
   router.rpc(NodeService.method.enroll, async (request, call) => {
-    const { remoteAddress } = call.values.get(callerKey);
-    const { certificate, ...enrolled } = await turns.take(countedAddress(remoteAddress), () =>
-      enroll(runtime, authority, request, remoteAddress),
-    );
+    const { remoteAddress, connection } = call.values.get(callerKey);
+    const address = countedAddress(remoteAddress);
+    const release = connection.hold();
+    const { certificate, ...enrolled } = await turns
+      .take(address, () => attempts.run(address, () => enroll(runtime, authority, request, remoteAddress)))
+      .finally(release);
+    connection.known(enrolled.nodeId);
     runtime.log.info({ nodeId: enrolled.nodeId, clusterId: enrolled.clusterId }, 'node enrolled');
     return { ...enrolled, ...certificateAnswer(authority, certificate) };
   });
@@ -111,12 +132,18 @@ function nodeCalls(context: CallContext, authority: CertificateAuthority): Calls
     },
     getConfig: (request, { node }) => getConfig(context, known(node), request),
     getBans: (request, { node }) => getBans(context, known(node), request),
-    reportStats: async (request, { node }) => ({ acknowledged: await context.stats.report(known(node), request) }),
-    reportBans: async (request, { node }) => {
+    reportStats: async (request, { node, allowance }) => {
+      const rules = request.minutes.reduce((sum, minute) => sum + minute.rules.length, 0);
+      allowance.rows(request.minutes.length + rules + request.gaps.length);
+      return { acknowledged: await context.stats.report(known(node), request) };
+    },
+    reportBans: async (request, { node, allowance }) => {
+      allowance.rows(request.bans.length);
       await reportBans(context, known(node), request);
       return {};
     },
-    reportSecurity: async (request, { node }) => {
+    reportSecurity: async (request, { node, allowance }) => {
+      allowance.rows(request.events.length + request.sites.length);
       await reportSecurity(context, known(node), request);
       return {};
     },

@@ -4,7 +4,15 @@ import type { nodes } from '@contract/resources/nodes.ts';
 import type { Tone } from '@/shared/state/tone.ts';
 
 export type Node = Output<typeof nodes.get>;
-export type NodeStateKey = 'disabled' | 'awaiting' | 'refused' | 'expired' | 'offline' | 'unhealthy' | 'online';
+export type NodeStateKey =
+  | 'disabled'
+  | 'awaiting'
+  | 'refused'
+  | 'overBudget'
+  | 'expired'
+  | 'offline'
+  | 'unhealthy'
+  | 'online';
 export type RevisionStateKey = 'upgrade' | 'awaiting' | 'failed' | 'behind' | 'sync';
 export interface Word<K extends string = string> {
   tone: Tone;
@@ -17,8 +25,14 @@ const SOON_DAYS = 10;
 const WARN_PERCENT = 75;
 const ERROR_PERCENT = 90;
 
+/** Its calls are refused, its certificate is not. */
+export function isOverBudget({ authError }: Node): boolean {
+  return authError?.startsWith('OVER_BUDGET_') ?? false;
+}
+
 export function nodeState(node: Node, now: number): Word<NodeStateKey> {
   if (node.status === 'disabled') return { tone: 'grey', key: 'disabled' };
+  if (isOverBudget(node)) return { tone: 'amber', key: 'overBudget' };
   if (node.authError !== null) return { tone: 'red', key: 'refused' };
   if (certificateState(node, now) === 'expired') return { tone: 'red', key: 'expired' };
   if (node.lastSeenAt === null) return { tone: 'blue', key: 'awaiting' };
