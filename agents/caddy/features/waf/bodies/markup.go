@@ -1,28 +1,38 @@
 package bodies
 
 import (
+	stdjson "encoding/json"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // To rules every attribute style or src is an attack, and so is every comment: articles from any editor of texts have them.
 // They see what is surely harmless of it as text beside its element: nothing is hidden from them but that it was markup.
 var (
 	plainElements = []string{
-		"a", "audio", "blockquote", "br", "caption", "center", "code", "col", "colgroup", "div", "em", "figcaption", "figure", "font", "h1", "h2", "h3",
-		"h4", "h5", "h6", "hr", "i", "b", "img", "li", "mark", "ol", "p", "pre", "s", "section", "small", "source", "span", "strong", "sub", "sup", "table",
-		"tbody", "td", "tfoot", "th", "thead", "tr", "u", "ul", "video",
+		"a", "abbr", "address", "article", "aside", "audio", "b", "blockquote", "br", "caption", "center", "cite", "code", "col", "colgroup", "dd", "del", "details",
+		"div", "dl", "drupal-entity", "drupal-media", "dt", "em", "figcaption", "figure", "font", "footer", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "i",
+		"img", "ins", "kbd", "li", "main", "mark", "nav", "oembed", "ol", "p", "picture", "pre", "q", "s", "samp", "section", "small", "source", "span", "strong",
+		"sub", "summary", "sup", "table", "tbody", "td", "tfoot", "th", "thead", "time", "tr", "u", "ul", "video", "wbr",
 	}
 	// There are rules for them alone.
 	mediaElements = []string{"audio", "img", "source", "video"}
 	// Attributes without a value.
-	plainSwitches   = []string{"controls", "loop", "muted", "playsinline"}
+	plainSwitches   = []string{"autoplay", "controls", "loop", "muted", "open", "playsinline", "reversed"}
 	plainAttributes = []string{
-		"align", "alt", "bgcolor", "border", "cellpadding", "cellspacing", "class", "color", "colspan", "dir", "face", "height", "href", "id",
-		"lang", "rel", "rowspan", "size", "src", "style", "target", "title", "type", "valign", "width",
+		"align", "alt", "autoplay", "bgcolor", "border", "cellpadding", "cellspacing", "cite", "class", "color", "colspan", "controls", "crossorigin", "datetime",
+		"decoding", "dir", "face", "fetchpriority", "height", "href", "hreflang", "id", "lang", "loading", "loop", "media", "muted", "playsinline", "poster",
+		"preload", "rel", "role", "rowspan", "scope", "size", "sizes", "src", "srcset", "start", "style", "target", "title", "type", "url", "valign", "width",
 	}
+	// Attributes whose values are addresses.
+	addressAttributes = []string{"cite", "href", "url"}
 	// Functions that a style may have.
-	plainFunctions = []string{"rgb", "rgba", "hsl", "hsla", "calc", "min", "max"}
+	plainFunctions = []string{
+		"rgb", "rgba", "hsl", "hsla", "calc", "min", "max", "var", "clamp", "minmax", "repeat", "translate", "translatex", "translatey", "rotate", "scale",
+		"linear-gradient", "radial-gradient", "blur", "brightness",
+	}
 	// What no style that is only looks has.
 	styleCode = []string{"expression", "behavior", "behaviour", "binding", "javascript", "import", "/*", "url"}
 )
@@ -57,25 +67,78 @@ func readMarkup(text string) string {
 	return string(append(out, text[seen:]...))
 }
 
-// readComment reads a comment by which an editor marks a block of an article; length is 0 where there is none.
+// readComment reads a comment by which an editor marks a place or a block of an article; length is 0 where there is none.
 func readComment(text string) (plain string, length int) {
-	const first, last = "<!-- ", " -->"
+	const first, last = "<!--", "-->"
 	inside, found := strings.CutPrefix(text, first)
-	if !found || !strings.HasPrefix(inside, "wp:") && !strings.HasPrefix(inside, "/wp:") {
+	if !found {
 		return "", 0
 	}
 	end := strings.Index(inside, last)
 	if end < 0 || strings.ContainsAny(inside[:end], "<>") || strings.Contains(inside[:end], "--") {
 		return "", 0
 	}
-	return " " + inside[:end] + " ", len(first) + end + len(last)
+	length, inside = len(first)+end+len(last), inside[:end]
+	if isPlainComment(inside) {
+		return " " + inside + " ", length
+	}
+	inside = strings.TrimSpace(inside)
+	if !strings.HasPrefix(inside, "wp:") && !strings.HasPrefix(inside, "/wp:") {
+		return "", 0
+	}
+	name, settings, _ := strings.Cut(inside, " ")
+	settings = strings.TrimSpace(strings.TrimSuffix(settings, "/"))
+	if settings == "" {
+		return " " + name + " ", length
+	}
+	texts, ok := jsonTexts(settings)
+	if !ok {
+		return " " + inside + " ", length
+	}
+	return " " + name + texts + " ", length
+}
+
+// isPlainComment reports whether a comment is only words. Conditions of editors of texts are, too: "[if !supportLists]".
+func isPlainComment(text string) bool {
+	switch strings.TrimSpace(text) {
+	case "[if !supportLists]", "[if !supportEmptyParas]", "[if !supportLineBreakNewLine]", "[endif]":
+		return true
+	}
+	words := false
+	for _, r := range text {
+		switch {
+		case unicode.IsLetter(r):
+			words = true
+		case !unicode.IsDigit(r) && !strings.ContainsRune(" .,!?:\r\n", r):
+			return false
+		}
+	}
+	return words
+}
+
+// jsonTexts returns names and texts of one document of JSON, each as text of its own.
+func jsonTexts(text string) (texts string, ok bool) {
+	if !BeginsLikeJSON(text) || !stdjson.Valid([]byte(text)) {
+		return "", false
+	}
+	var out strings.Builder
+	for d := stdjson.NewDecoder(strings.NewReader(text)); ; {
+		token, err := d.Token()
+		if err != nil {
+			return out.String(), true
+		}
+		if s, isText := token.(string); isText && s != "" {
+			out.WriteString(" x ")
+			out.WriteString(s)
+		}
+	}
 }
 
 // readElement reads the beginning of an element that has a style or an address; length is 0 where it is anything else, or
 // has anything that may be more than looks.
 func readElement(text string) (plain string, length int) {
 	at := 1
-	for at < len(text) && isNameByte(text[at]) {
+	for at < len(text) && (isNameByte(text[at]) || text[at] == '-') {
 		at++
 	}
 	name := strings.ToLower(text[1:at])
@@ -110,7 +173,12 @@ func readElement(text string) (plain string, length int) {
 				return "", 0
 			}
 			beside = append(append(append(beside, ' '), strings.ReplaceAll(value, "&quot;", "")...), ' ')
-		case "src":
+		case "srcset":
+			if !media || !isPlainSet(value) {
+				return "", 0
+			}
+			beside = append(append(append(beside, ' '), value...), ' ')
+		case "src", "poster":
 			if !media {
 				return "", 0
 			}
@@ -121,7 +189,7 @@ func readElement(text string) (plain string, length int) {
 				beside = append(append(beside, value...), ' ')
 			}
 		default:
-			if attribute == "href" && !isPlainAddress(value) {
+			if slices.Contains(addressAttributes, attribute) && !isPlainAddress(value) {
 				return "", 0
 			}
 			tag = append(tag, text[spaces:at]...)
@@ -142,12 +210,24 @@ func readAttribute(text string) (name, value string, size int) {
 	}
 	name = strings.ToLower(text[:equals])
 	data, isData := strings.CutPrefix(name, "data-")
+	if !isData {
+		data, isData = strings.CutPrefix(name, "aria-")
+	}
 	if !slices.Contains(plainAttributes, name) && !(isData && IsToken(data)) {
 		return "", "", 0
 	}
 	quote := text[equals+1]
 	if quote != '"' && quote != '\'' {
-		return "", "", 0
+		// Some editors have no quotes around one word.
+		rest := text[equals+1:]
+		end := 0
+		for end < len(rest) && isNameByte(rest[end]) {
+			end++
+		}
+		if end == 0 || end == len(rest) || strings.IndexByte(" >", rest[end]) < 0 {
+			return "", "", 0
+		}
+		return name, rest[:end], equals + 1 + end
 	}
 	value, _, ended := strings.Cut(text[equals+2:], string(quote))
 	if !ended || strings.ContainsAny(value, "<>`") {
@@ -156,9 +236,13 @@ func readAttribute(text string) (name, value string, size int) {
 	return name, value, equals + 2 + len(value) + 1
 }
 
+// imageOf is a picture in a style.
+var imageOf = regexp.MustCompile(`\burl\(\s*(['"]?)(?:https?://|/)[\w./%~@+-]*['"]?\s*\)`)
+
 // isPlainStyle reports whether a style is only looks.
 func isPlainStyle(style string) bool {
 	style = strings.ToLower(strings.ReplaceAll(style, "&quot;", ""))
+	style = imageOf.ReplaceAllString(style, "")
 	for _, code := range styleCode {
 		if strings.Contains(style, code) {
 			return false
@@ -170,7 +254,7 @@ func isPlainStyle(style string) bool {
 			if !slices.ContainsFunc(plainFunctions, func(name string) bool { return strings.HasSuffix(style[:i], name) }) {
 				return false
 			}
-		case c >= 0x80 || isNameByte(c) || strings.IndexByte(" \t\r\n-:;,.%#)!'", c) >= 0:
+		case c >= 0x80 || isNameByte(c) || strings.IndexByte(" \t\r\n-:;,.%#)!'\"+*/", c) >= 0:
 		default:
 			return false
 		}
@@ -189,7 +273,21 @@ func isPlainAddress(address string) bool {
 			return true
 		}
 	}
-	return false
+	return relative.MatchString(address)
+}
+
+// relative is an address below a page.
+var relative = regexp.MustCompile(`^[\w@][\w@%.-]*(?:/[\w@%.~-]*)+(?:[?#]|$)|^[\w@][\w@%-]*\.[a-zA-Z0-9]{2,5}(?:[?#]|$)`)
+
+// isPlainSet reports whether a value is addresses of images for several sizes.
+func isPlainSet(value string) bool {
+	for item := range strings.SplitSeq(value, ",") {
+		address, _, _ := strings.Cut(strings.TrimSpace(item), " ")
+		if !isPlainAddress(address) {
+			return false
+		}
+	}
+	return true
 }
 
 // isInlineImage reports whether a value is nothing but an image of pixels: it has only letters and digits.

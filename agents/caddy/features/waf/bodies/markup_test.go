@@ -16,7 +16,7 @@ func TestMarkupThatRulesSee(t *testing.T) {
 		`x<img alt="y" src="/a.png" />z`:                   `x[img alt="y"] /a.png z`,
 		`<img src="data:image/png;base64,aGk=">`:           `[img] `,
 		`<video controls src="https://a.b/c.mp4"></video>`: `[video controls] https://a.b/c.mp4 </video>`,
-		`<!-- wp:image {"id":4} --><!-- /wp:image -->`:     ` wp:image {"id":4}  /wp:image `,
+		`<!-- wp:image {"id":4} --><!-- /wp:image -->`:     ` wp:image x id  /wp:image `,
 	} {
 		if got := readMarkup(in); got != want {
 			t.Errorf("%s: %q", in, got)
@@ -28,7 +28,7 @@ func TestMarkupThatRulesSee(t *testing.T) {
 		`<img src=x onerror=alert(1)>`, `<img src="x" onerror="alert(1)">`, `<img src="javascript:alert(1)">`, `<img src="java&#115;cript:alert(1)">`,
 		`<img src="data:image/svg+xml;base64,aGk=">`, `<img src="/a" src="javascript:x">`, `<a style="top:1px" href="javascript:alert(1)">`,
 		`<script style="top:1px">`, `<svg style="top:1px">`, `<p style="top:1px" x`, `<p style="top:1px`, `<!-- wp:x --!>`, `<!-- wp:x <script> -->`,
-		`<!-- x -->`, `<iframe src="https://a.b/">`, "<img src=`/a`>", `<p style="top:1px" / onclick=x>`,
+		`<!-- x`, `<!-- x=y -->`, `<!-- <b -->`, `<!--[if IE]-->`, `<!-- wp:x -- y -->`, `<iframe src="https://a.b/">`, "<img src=`/a`>", `<p style="top:1px" / onclick=x>`,
 	} {
 		if got := readMarkup(in); got != in {
 			t.Errorf("%s: %q", in, got)
