@@ -1,6 +1,7 @@
 package waf
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -61,10 +62,20 @@ const (
 	proseMarks = "& | - – — • · ; : ->"
 )
 
+// textMark is an element of a text without attributes, or a character that HTML writes by its name.
+var textMark = regexp.MustCompile(`</?(?:a|b|blockquote|br|code|dd|div|dl|dt|em|figcaption|figure|h[1-6]|hr|i|li|ol|p|pre|s|section|small|span|strong|sub|sup|table|tbody|td|th|thead|tr|u|ul) ?/?>|` +
+	`&(?:amp|nbsp|quot|lt|gt|[lr][sd]quo|[mn]dash|hellip|eacute|[aouAOU]uml|szlig|#\d{2,4});`)
+
+// declaration is a word of a style, which stands beside its element.
+var declaration = regexp.MustCompile(`^[a-z]+(?:-[a-z]+)*:(?:#?[\w.%-]+|(?:rgba?|hsla?|var)\([\w.%-]+[,)]?)?;?$|^\d+(?:\.\d+)?(?:px|r?em|pt|%|v[hw])[,;)]*$`)
+
 // isProse reports whether a line has only words, numbers and the marks of sentences.
 func isProse(line string) bool {
 	words := 0
-	for i, token := range strings.Fields(line) {
+	for i, token := range strings.Fields(textMark.ReplaceAllString(line, " ")) {
+		if declaration.MatchString(token) {
+			continue
+		}
 		if isMark(token) {
 			// A command in the background, or a list of them, begins with one.
 			if i == 0 && (token == "&" || token == "|" || token == ";") {
