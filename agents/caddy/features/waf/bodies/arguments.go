@@ -30,6 +30,8 @@ type Arguments struct {
 	rest   []byte
 	// The name of the last one that was put.
 	last string
+	// Texts of documents in values that became values of their own.
+	leaves int
 	// The last one began with what the one before ended with, and nothing else is in it.
 	repeated bool
 }
@@ -43,7 +45,12 @@ func (a *Arguments) full() bool { return a.count >= MaxArguments && !a.Endless }
 
 // Put takes an argument. One that is too long becomes several of its name.
 func (a *Arguments) Put(name, value string) {
-	a.last, value = name, a.readable(name, value)
+	if a.last = name; !a.putDocument(name, value) {
+		a.put(name, a.readable(name, value))
+	}
+}
+
+func (a *Arguments) put(name, value string) {
 	for !a.full() {
 		a.count++
 		if len(value) <= MaxValue {
