@@ -27,7 +27,7 @@ const PROPAGATION_MS = 500;
 const IDLE_MS = 120_000;
 const HANDSHAKE_MS = 5_000;
 /** For the head of an HTTP/1.1 request, however slowly it trickles in; a stranger ends a second later. */
-const HEADERS_MS = 4_000;
+const HEADERS_MS = 3_000;
 const HEADERS_CHECK_MS = 1_000;
 const SESSION_PING_MS = 15_000;
 const SESSION_PING_ANSWER_MS = 10_000;

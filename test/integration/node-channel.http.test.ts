@@ -215,7 +215,15 @@ test('a stream works over HTTP/1.1', async (t) => {
 
 test('a request whose head trickles in over HTTP/1.1 is ended', async (t) => {
   const { port } = new URL(running.nodeApiUrl);
-  const socket = connectTls({ port: Number(port), ca: identity.authorityPem, servername: 'localhost', ...HTTP1 });
+  // A stranger's connection ends without a response at about the same time.
+  const credentials = { key: identity.keyPem, cert: identity.certificatePem };
+  const socket = connectTls({
+    port: Number(port),
+    ca: identity.authorityPem,
+    servername: 'localhost',
+    ...credentials,
+    ...HTTP1,
+  });
   const ended = new Promise<string>((resolve) => {
     let answer = '';
     socket.on('data', (chunk: Buffer) => {
@@ -228,6 +236,27 @@ test('a request whose head trickles in over HTTP/1.1 is ended', async (t) => {
   const trickle = setInterval(() => socket.write('x'), 200);
   t.regex(await ended, /^HTTP\/1\.1 408 /);
   clearInterval(trickle);
+});
+
+test('a connection without a certificate ends after its few seconds, that of a node stays', async (t) => {
+  const { port } = new URL(running.nodeApiUrl);
+  const connect = (credentials: object) =>
+    connectTls({
+      host: 'localhost',
+      port: Number(port),
+      ca: identity.authorityPem,
+      ALPNProtocols: ['h2'],
+      ...credentials,
+    });
+  const node = connect({ key: identity.keyPem, cert: identity.certificatePem });
+  const stranger = connect({});
+  t.teardown(() => {
+    node.destroy();
+    stranger.destroy();
+  });
+  for (const socket of [node, stranger]) socket.on('error', () => undefined).resume();
+  await eventually(() => stranger.closed, { what: 'the end of the stranger' });
+  t.false(node.closed);
 });
 
 test('a body above 16 MiB is refused', async (t) => {
