@@ -28,6 +28,7 @@ var exceptedCases = map[string][]exceptedCase{
 		{value: "first line\nUpdate: the 3 orders were sent\nPrint & post"},
 		{value: "Opening times\nMake an appointment\nTel. 030/123456"},
 		{value: "<p>desk &amp; wall lamp</p>\n<p>Sort the <b>papers</b> &amp; file them</p>"},
+		{value: "29K Support Products\nMail Stop 573\n5900 E. Ben White Blvd.\nAustin, TX 78741"},
 		{value: "<ul>\n<li>join us</li>\n<li>find out &nbsp;more</li></ul>"},
 		{value: "<p>x</p>; find / -name y", attack: true},
 		{value: "desk &amp; wget evil", attack: true},

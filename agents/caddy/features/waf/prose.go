@@ -108,12 +108,12 @@ func areOrdinary(token, word string) bool {
 	return len(before) <= 4 && len(after) <= 6 && !strings.ContainsAny(before, ";|&")
 }
 
-// isWord reports whether a token has only letters, with what joins them.
+// isWord reports whether a token has only letters and digits, with what joins them.
 func isWord(word string) bool {
 	joint := true
 	for _, r := range word {
 		switch {
-		case unicode.IsLetter(r) || unicode.IsMark(r):
+		case unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r):
 			joint = false
 		case joint || !strings.ContainsRune(wordJoint, r):
 			return false
