@@ -1,4 +1,4 @@
--- version 2
+-- version 3
 -- Takes the head lock, then reads what a publication compares with: in that order, because only a statement that
 -- starts after the lock is had sees what the holder before committed.
 -- The arrays run in parallel: the bucket, kind and id of each name. p_ends: owners all of whose live entries are answered,
@@ -79,6 +79,7 @@ begin
       from config_bucket b where b.cluster_id = p_cluster and b.track = 'S' and b.bucket = any(buckets)),
     'tries', coalesce(rollout.enabled, false),
     'undoes', coalesce(rollout.undo_direct, false),
+    'promoting', rollout.promoting,
     'canary', case when head.canary_revision is not null then jsonb_build_object(
       'revision', head.canary_revision::text,
       'setHash', encode(head.canary_set_hash, 'hex'),

@@ -129,7 +129,8 @@ async function findChanges(tx: Tx, clusterId: string, names: readonly ChangedEnt
   const live = new Map(head.entries.map((entry) => [keyOf(entry), entry]));
   const overlaid = new Map((head.canary?.entries ?? []).map((entry) => [keyOf(entry), entry]));
   const changes = endedEntries(head, live);
-  const tried = head.tries || head.canary !== null;
+  // What is saved during a promotion goes to all nodes, as what is promoted does: it closes what the canary has of the name.
+  const tried = head.promoting === null && (head.tries || head.canary !== null);
   const saved = names.filter(({ renews }) => !renews);
   if (saved.length < names.length) {
     await addRenewed(

@@ -44,6 +44,8 @@ export interface Head extends SetHead<LiveEntry> {
   tries: boolean;
   /** Whether a change that went to everybody is taken back where visitors suffer. */
   undoes: boolean;
+  /** The outcome of the promotion under way, which gives all nodes piece by piece what the canary runs; null: there is none. */
+  promoting: string | null;
   /** What the canary that runs has over the stable entries. */
   canary: SetHead<OverlaidEntry> | null;
 }

@@ -80,6 +80,20 @@ export async function noteWaiting(tx: Tx, clusterId: string): Promise<void> {
   await leaveHints(tx.sql, [hint('revisions', clusterId)]);
 }
 
+/** A piece of the canary went to all nodes, and the others follow. */
+export async function notePromoting(
+  tx: Tx,
+  clusterId: string,
+  { outcome, candidate }: { outcome: RolloutOutcome; candidate: string },
+): Promise<void> {
+  await tx.sql('cluster_rollout').where({ cluster_id: clusterId }).update({
+    promoting: outcome,
+    candidate_revision: candidate,
+    last_candidate_revision: candidate,
+    updated_at: tx.now,
+  });
+}
+
 /** The canary ended, with this revision. */
 export async function noteEnd(
   tx: Tx,
@@ -93,6 +107,7 @@ export async function noteEnd(
     .where({ cluster_id: clusterId })
     .update({
       state,
+      promoting: null,
       candidate_revision: null,
       outcome,
       finding: finding ? JSON.stringify(finding) : null,

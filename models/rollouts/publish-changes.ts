@@ -11,7 +11,7 @@ import {
   type RevisionNote,
   writeRevision,
 } from '../config/write-revision.ts';
-import { noteCandidate, noteDirect, noteEnd, noteStart, settleMembers } from './cluster-canary.ts';
+import { noteCandidate, noteDirect, noteEnd, noteStart, type RolloutOutcome, settleMembers } from './cluster-canary.ts';
 import { watchCandidate, watchForUndo } from './watch-change.ts';
 
 /** What everybody gets, and what only the nodes of a canary get. */
@@ -56,10 +56,12 @@ async function moveCanary(tx: Tx, note: RevisionNote, head: Head, { differences,
   const { clusterId } = note;
   const move: CanaryMove = (await isWithdrawn(tx, clusterId, overlays)) ? { ends: true } : { overlays };
   const number = await writeRevision(tx, note, head, differences, move);
-  if (move.ends) await noteEnd(tx, clusterId, { outcome: 'withdrawn', revision: number });
-  else {
+  if (move.ends) {
+    const outcome = (head.promoting as RolloutOutcome | null) ?? 'withdrawn';
+    await noteEnd(tx, clusterId, { outcome, revision: number });
+  } else {
     await noteCandidate(tx, clusterId, number);
-    await watchCandidate(tx, clusterId, number, overlays);
+    if (head.promoting === null) await watchCandidate(tx, clusterId, number, overlays);
   }
   return number;
 }

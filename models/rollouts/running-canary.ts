@@ -10,6 +10,8 @@ export interface RunningCanary {
   clusterId: string;
   clusterName: string;
   state: 'canary' | 'awaiting_promotion';
+  /** Pieces of it are on all nodes already. */
+  promoting: boolean;
   policy: Pick<
     RolloutPolicy,
     'autoPromote' | 'windowSeconds' | 'errorRatioMultiplier' | 'errorRatioFloor' | 'minRequests'
@@ -25,7 +27,7 @@ export interface RunningCanary {
 
 export async function runningCanaries(sql: Knex): Promise<RunningCanary[]> {
   const { rows } = await sql.raw<{ rows: RunningCanary[] }>(
-    `select c.id as "clusterId", c.name as "clusterName", r.state, r.stable_revision::text as "stableRevision",
+    `select c.id as "clusterId", c.name as "clusterName", r.state, r.promoting is not null as promoting, r.stable_revision::text as "stableRevision",
          r.candidate_revision::text as "candidateRevision", r.window_started_at as "windowStartedAt",
          r.window_ends_at as "windowEndsAt", now() as "readAt",
          jsonb_build_object('autoPromote', r.auto_promote, 'windowSeconds', r.window_seconds,

@@ -10,7 +10,7 @@ import type { Finding } from '../../contract/resources/rollout.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { lockHead } from '../../models/config/write-revision.ts';
 import { noteWaiting, type RolloutOutcome } from '../../models/rollouts/cluster-canary.ts';
-import { abortCanary, promoteCanary } from '../../models/rollouts/finish-canary.ts';
+import { abortCanary, promoteCanary, promoteNext } from '../../models/rollouts/finish-canary.ts';
 import { readRollout } from '../../models/rollouts/rollout.ts';
 import { type Member, membersOf, type RunningCanary, runningCanaries } from '../../models/rollouts/running-canary.ts';
 import { siteLabels } from '../../models/sites/site.ts';
@@ -33,6 +33,10 @@ export async function evaluateCanaries(runtime: Runtime, signal: AbortSignal, ah
   for (const canary of await runningCanaries(runtime.pools.api)) {
     if (signal.aborted) return;
     try {
+      if (canary.promoting) {
+        await finishPromotion(runtime, canary.clusterId, signal);
+        continue;
+      }
       const now = new Date(canary.readAt.getTime() + aheadMs);
       const decision = await decide(runtime, canary, now);
       if (decision) await act(runtime, canary, decision);
@@ -40,6 +44,12 @@ export async function evaluateCanaries(runtime: Runtime, signal: AbortSignal, ah
       runtime.log.warn({ err, clusterId: canary.clusterId }, 'canary not evaluated');
     }
   }
+}
+
+/** Each piece in a transaction of its own: other publications of the cluster come between them. */
+async function finishPromotion(runtime: Runtime, clusterId: string, signal: AbortSignal): Promise<void> {
+  const next = () => write(runtime, systemCall('rollouts'), { clusterId }, (tx) => promoteNext(tx, clusterId));
+  while (!signal.aborted && (await next()));
 }
 
 async function decide(runtime: Runtime, canary: RunningCanary, now: Date): Promise<Decision> {

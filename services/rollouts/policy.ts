@@ -32,12 +32,13 @@ export async function setRolloutPolicy(
   return write(runtime, call, { clusterId: id }, async (tx) => {
     if (!(await Cluster.locked(tx.sql, id))) fail('CLUSTER_NOT_FOUND');
     // Publications write the same row under this lock: none begins a canary while it is turned off.
-    await lockHead(tx, id, []);
+    const { promoting } = await lockHead(tx, id, []);
     const before = (await readRollout(tx.sql, id)) ?? fail('CLUSTER_NOT_FOUND');
     assertUpdatedAt(expectedUpdatedAt, before.policyUpdatedAt);
     const policy = { ...before.policy, ...given };
     if (isDeepStrictEqual(policy, before.policy)) return present(policy, before.policyUpdatedAt);
-    if (!policy.enabled && before.candidateRevision !== null) await promoteCanary(tx, id, 'policy_disabled');
+    if (!policy.enabled && before.candidateRevision !== null && promoting === null)
+      await promoteCanary(tx, id, 'policy_disabled');
     const policyUpdatedAt = nextUpdatedAt(before.policyUpdatedAt, tx.now);
     await writeRolloutPolicy(tx.sql, id, policy, { policyUpdatedAt, now: tx.now });
     const target = { type: 'cluster', id, name: before.clusterName };

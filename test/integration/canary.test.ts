@@ -5,6 +5,7 @@ import { errorCodeOf } from '../../contract/errors.ts';
 import { readConfigDelta } from '../../models/config/config-delta.ts';
 import { headOn, readConfigHead } from '../../models/config/config-history.ts';
 import { readConfigPage } from '../../models/config/config-page.ts';
+import { promoteCanary, promoteNext } from '../../models/rollouts/finish-canary.ts';
 import { judgeClaim } from '../../pipeline/history.ts';
 import { positionMarks } from '../../pipeline/position-marks.ts';
 import { ConfigDeltaSchema, Track } from '../../proto/gen/svc/node/v1/config_pb.js';
@@ -25,7 +26,7 @@ import {
   unswitch,
 } from '../helpers/canary-cluster.ts';
 import { ModelNode } from '../helpers/model-node.ts';
-import { addCluster, createPipeline, type Pipeline, THING } from '../helpers/pipeline.ts';
+import { addCluster, change, createPipeline, type Pipeline, THING } from '../helpers/pipeline.ts';
 
 let pipeline: Pipeline;
 let runtime: Runtime;
@@ -162,4 +163,43 @@ test('a database restored to before a canary begins a new history, and who tried
     await converge(runtime, node, Track.STABLE);
     t.deepEqual(thingsOf(node), further ? { b: bodyOf({ version: 2, on: false }) } : {});
   }
+});
+
+test('a canary of many entries is promoted in pieces, between which changes go to everybody and nothing ends it', async (t) => {
+  const clusterId = await canaryCluster(runtime, 'pieces');
+  const ids = ['a', 'b', 'c', 'd', 'e'];
+  for (const id of ids) await save(runtime, clusterId, id, { version: 1, on: false });
+  const pool = runtime.pools.channel;
+  const node = new ModelNode(clusterId);
+  await converge(runtime, node, Track.CANARY);
+  const other = new ModelNode(clusterId);
+  await change(runtime, (tx) => promoteCanary(tx, clusterId, 'manual_promote', 2), { clusterId });
+  t.like(await rolloutOf(runtime, clusterId), { state: 'canary', promoting: 'manual_promote', outcome: null });
+  await converge(runtime, other, Track.STABLE);
+  t.is(Object.keys(thingsOf(other)).length, 2);
+  for (const end of [abort, promote]) {
+    const error = await t.throwsAsync(end(runtime, clusterId));
+    t.is(errorCodeOf(error), 'ROLLOUT_NOT_ACTIVE');
+  }
+  await save(runtime, clusterId, 'e', { version: 2, on: false });
+  await save(runtime, clusterId, 'f', { version: 1, on: false });
+  const open = await runtime.pools.api('config_entry').where({ cluster_id: clusterId, track: 'C', to_revision: null });
+  t.is(open.length, 2, 'what was saved is tried no more');
+  await converge(runtime, node, Track.CANARY);
+  const next = () => change(runtime, (tx) => promoteNext(tx, clusterId, 1), { clusterId });
+  t.true((await next()).output);
+  t.false((await next()).output);
+  t.false((await next()).output, 'there is nothing left to promote');
+  t.like(await rolloutOf(runtime, clusterId), { state: 'promoted', promoting: null, outcome: 'manual_promote' });
+  t.is((await readConfigHead(pool, clusterId))!.canary, null);
+  await converge(runtime, other, Track.STABLE);
+  await converge(runtime, node, Track.STABLE);
+  const expected = [...ids, 'f'].map((id) => [id, bodyOf({ version: id === 'e' ? 2 : 1, on: false })]);
+  t.deepEqual(thingsOf(other), Object.fromEntries(expected));
+  t.deepEqual(thingsOf(node), thingsOf(other));
+  const { rows } = await runtime.pools.api.raw(
+    "select count(*)::int as count from config_bucket where cluster_id = ? and track = 'C'",
+    [clusterId],
+  );
+  t.is(rows[0].count, 0);
 });
