@@ -3,6 +3,7 @@
 import test from 'ava';
 import { ROLLOUT_OUTCOMES } from '../../contract/resources/rollout.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { eventually } from '../helpers/eventually.ts';
 import { Overview } from '../helpers/overview.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 
@@ -38,11 +39,18 @@ const audited = async () =>
 test.serial('a cluster that never tried anything has the defaults, is idle and has no history', async (t) => {
   const { updatedAt, ...policy } = await api.ok('GET', path);
   t.deepEqual(policy, DEFAULTS);
-  t.deepEqual(await rollout(), {
+  // A new cluster publishes what its other settings bring, in the background.
+  const { now, stableRevision } = await eventually(async () => {
+    const before = (await api.ok('GET', `/clusters/${clusterId}`)).latestRevision;
+    const now = await rollout();
+    const after = (await api.ok('GET', `/clusters/${clusterId}`)).latestRevision;
+    return before === after && { now, stableRevision: after };
+  });
+  t.deepEqual(now, {
     clusterId,
     policy: DEFAULTS,
     state: 'idle',
-    stableRevision: (await api.ok('GET', `/clusters/${clusterId}`)).latestRevision,
+    stableRevision,
     candidateRevision: null,
     lastCandidateRevision: null,
     windowStartedAt: null,
