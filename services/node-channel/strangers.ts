@@ -46,6 +46,8 @@ export class Strangers {
       registers: [metrics],
     });
     this.#sweep = setInterval(() => this.#endLate(), Math.min(1_000, limitMs / 5));
+    // A start that fails stops nothing, and its process must end all the same.
+    this.#sweep.unref();
   }
 
   stop(): void {
