@@ -34,6 +34,6 @@ export async function createCluster(tx: Tx, sealer: Sealer, input: NewCluster): 
   await recordAudit(tx, 'cluster.create', { type: 'cluster', id, name });
   await publishAll(tx, { clusterId: id, reason: 'cluster_created', params: { cluster: name } });
   // Afterwards: there is nothing to return to from the first revision.
-  await createRolloutPolicy(tx.sql, id);
+  await createRolloutPolicy(tx.sql, id, tx.now);
   return id;
 }

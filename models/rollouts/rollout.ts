@@ -88,13 +88,13 @@ export async function writeRolloutPolicy(
  * The policy of a new cluster: changes to all nodes are undone automatically in the first cluster of an installation; each
  * further one follows the cluster before it.
  */
-export async function createRolloutPolicy(sql: Knex, clusterId: string): Promise<void> {
+export async function createRolloutPolicy(sql: Knex, clusterId: string, now: Date): Promise<void> {
   await sql.raw(
-    `insert into cluster_rollout (cluster_id, undo_direct)
-     select :clusterId, coalesce((select coalesce(r.undo_direct, false) from cluster c
+    `insert into cluster_rollout (cluster_id, updated_at, undo_direct)
+     select :clusterId, :now::timestamptz, coalesce((select coalesce(r.undo_direct, false) from cluster c
          left join cluster_rollout r on r.cluster_id = c.id
         where c.id <> :clusterId order by c.created_at desc, c.id desc limit 1), true)`,
-    { clusterId },
+    { clusterId, now },
   );
 }
 
