@@ -6,6 +6,7 @@ import pg from 'pg';
 import { ConsoleClient } from '../../bin/lib/console-client.ts';
 import { startTestConsole, TEST_OPERATOR, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
+import { WAITS_FOR_THIS_SESSION } from '../helpers/lock-waits.ts';
 import { rawRequest } from '../helpers/raw-http.ts';
 import type { Body } from '../helpers/resources.ts';
 
@@ -248,7 +249,7 @@ test.serial(
       await lock.query('begin');
       await lock.query('lock table region in share mode');
       const answer = call('POST', '/api/v1/regions', { name: 'r', code: 'in-time' }, { 'x-api-key': secret });
-      await eventually(async () => (await lock.query('select 1 from pg_locks where not granted')).rowCount! > 0, {
+      await eventually(async () => (await lock.query(WAITS_FOR_THIS_SESSION)).rowCount! > 0, {
         what: 'the action at the lock',
       });
       await running.client.api('DELETE', `/access-keys/${key.id}`);

@@ -10,6 +10,7 @@ import { write } from '../../runtime/write.ts';
 import { usersOfIpList } from '../../services/ip-lists/references.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
+import { WAITS_FOR_THIS_SESSION } from '../helpers/lock-waits.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 
 let running: TestConsole;
@@ -172,7 +173,7 @@ test.serial(
     await api.sql.transaction(async (trx) => {
       await trx('cluster').where({ id: cluster }).forUpdate().first();
       publishing = publishClusterRequests(runtime, systemCall('test'), cluster);
-      await eventually(async () => (await api.sql.raw('select 1 from pg_locks where not granted')).rows.length > 0);
+      await eventually(async () => (await trx.raw(WAITS_FOR_THIS_SESSION)).rows.length > 0);
       await trx('cluster').where({ id: cluster }).delete();
     });
     t.deepEqual(await publishing!, []);

@@ -12,6 +12,7 @@ import { createLog } from '../../runtime/log.ts';
 import { startConsole } from '../../services/start-console.ts';
 import { startTestConsole, startTestConsoleProcess, type TestConsoleOptions } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
+import { WAITS_FOR_THIS_SESSION } from '../helpers/lock-waits.ts';
 import { createTestDatabase, redisPrefix, servers } from '../helpers/servers.ts';
 import { type TcpProxy, tcpProxy, throughProxy } from '../helpers/tcp-proxy.ts';
 
@@ -393,7 +394,7 @@ test.serial('SIGTERM lets a running request end, accepts no other and ends with 
     const headers = { 'x-api-key': running.client.accessKey };
     const pending = running.client.request('GET', '/api/v1/clusters', undefined, headers);
     await eventually(async () => {
-      const waiting = await lock.query('select 1 from pg_locks where not granted');
+      const waiting = await lock.query(WAITS_FOR_THIS_SESSION);
       return (waiting.rowCount ?? 0) > 0;
     });
     process.kill(running.child.pid, 'SIGTERM');
