@@ -49,13 +49,14 @@ const maxMethodBytes = 32
 // ServeHTTP answers the request.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	conn := listen.FromRequest(r)
+	now := time.Now()
 	if conn != nil && r.ProtoMajor == 1 && f.writeIdle > 0 {
 		// Also for what the server writes on its own behalf while the request is answered.
-		conn.BoundWrites(f.writeIdle)
+		conn.BoundWritesAt(now, f.writeIdle)
 	}
 	if conn == nil || len(r.Method) > maxMethodBytes || r.URL.Host != "" || r.Host == "" || r.Host[0] == '.' {
 		f.chain.ServeHTTP(w, r)
 		return
 	}
-	f.handler.serve(w, r, conn, f.writeIdle)
+	f.handler.serveAt(w, r, conn, f.writeIdle, now)
 }

@@ -63,7 +63,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.
 
 // serve answers a request of a connection, nil where it is not known.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, conn *listen.Conn, writeIdle time.Duration) {
-	x := h.pipeline.begin(w, r)
+	h.serveAt(w, r, conn, writeIdle, time.Now())
+}
+
+// serveAt is serve for who has read the clock.
+func (h *Handler) serveAt(w http.ResponseWriter, r *http.Request, conn *listen.Conn, writeIdle time.Duration, now time.Time) {
+	x := h.pipeline.begin(w, r, now)
 	listen.Carry(x, conn, writeIdle)
 	if !h.pipeline.serve(x) {
 		panic(http.ErrAbortHandler)

@@ -56,10 +56,10 @@ func newPipeline(c *core.Core, log *zap.Logger, local bool) *pipeline {
 var exchanges = sync.Pool{New: func() any { return new(exchange.Exchange) }}
 
 // begin starts an exchange.
-func (p *pipeline) begin(w http.ResponseWriter, r *http.Request) *exchange.Exchange {
+func (p *pipeline) begin(w http.ResponseWriter, r *http.Request, now time.Time) *exchange.Exchange {
 	x := exchanges.Get().(*exchange.Exchange)
 	x.Local = p.local
-	x.Begin(w, r)
+	x.BeginAt(w, r, now)
 	endAfter(x, r)
 	return x
 }

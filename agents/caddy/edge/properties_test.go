@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -264,7 +265,7 @@ func TestPanicOfAResponseStageCostsNothingElse(t *testing.T) {
 func TestStagesCostNoMemory(t *testing.T) {
 	h := newHandler(t, edgetest.Entry("site", "a", edgetest.Site(0, "a.com")))
 	r := request("GET", "a.com", "/")
-	x := h.pipeline.begin(httptest.NewRecorder(), r)
+	x := h.pipeline.begin(httptest.NewRecorder(), r, time.Now())
 	x.Tables = h.core.Tables()
 	for _, s := range h.pipeline.stages {
 		if s.name == "limits" {
@@ -289,7 +290,7 @@ func BenchmarkStages(b *testing.B) {
 	h.replace("fetch", func(x *exchange.Exchange) *exchange.Answer { return x.RespondFrom(exchange.FromOrigin, 200) })
 	b.ReportAllocs()
 	for b.Loop() {
-		if !h.pipeline.serve(h.pipeline.begin(w, r)) {
+		if !h.pipeline.serve(h.pipeline.begin(w, r, time.Now())) {
 			b.Fatal("dropped")
 		}
 	}

@@ -132,8 +132,11 @@ type ResponseStage func(*Exchange, *Answer)
 type FinishStage func(*Exchange)
 
 // Begin starts an exchange with what its server has read.
-func (x *Exchange) Begin(w http.ResponseWriter, r *http.Request) {
-	x.writer, x.ctx, x.Begun = w, r.Context(), time.Now()
+func (x *Exchange) Begin(w http.ResponseWriter, r *http.Request) { x.BeginAt(w, r, time.Now()) }
+
+// BeginAt is Begin for who has read the clock.
+func (x *Exchange) BeginAt(w http.ResponseWriter, r *http.Request, now time.Time) {
+	x.writer, x.ctx, x.Begun = w, r.Context(), now
 	x.In.Method, x.In.Proto, x.In.Major, x.In.Minor = r.Method, r.Proto, r.ProtoMajor, r.ProtoMinor
 	x.In.HostRaw, x.In.Header, x.In.Trailer, x.In.TLS = r.Host, r.Header, maps.Clone(r.Trailer), r.TLS
 	x.In.Remote = r.RemoteAddr

@@ -36,10 +36,10 @@ func (x *Exchange) write(a *Answer) (ok bool) {
 	if a.Bytes != nil || a.Body == nil && a.From == FromEdge {
 		return x.sendBytes(a)
 	}
-	x.boundWrites()
 	x.sentHead(a.Status)
 	x.writer.WriteHeader(a.Status)
 	if a.Body == nil {
+		x.boundWrites()
 		return !x.Body.leftOver() || x.endConnection(a)
 	}
 	x.sink.x = x
@@ -47,6 +47,10 @@ func (x *Exchange) write(a *Answer) (ok bool) {
 	a.closeBody()
 	if err != nil {
 		return false
+	}
+	if x.bodySent == 0 {
+		// The server writes the header by itself.
+		x.boundWrites()
 	}
 	if x.Body.leftOver() {
 		return x.endConnection(a)
@@ -75,10 +79,10 @@ func (x *Exchange) sendBytes(a *Answer) bool {
 	if len(a.Bytes) > 0 || bodyAllowed(a.Status) && !head {
 		a.Header["Content-Length"] = decimal(len(a.Bytes))
 	}
-	x.boundWrites()
 	x.sentHead(a.Status)
 	x.writer.WriteHeader(a.Status)
 	if head || len(a.Bytes) == 0 || !bodyAllowed(a.Status) {
+		x.boundWrites()
 		return !leftOver || x.endConnection(a)
 	}
 	if x.Writes != nil {

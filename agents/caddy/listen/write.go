@@ -14,8 +14,11 @@ const renewals = 12
 
 // BoundWrites limits what is written from now on to the idle time, up to a twelfth more. It is of the goroutine that
 // answers the requests of a connection, which come one after the other.
-func (c *Conn) BoundWrites(idle time.Duration) {
-	if now := time.Now(); now.Sub(c.bounded) >= idle/renewals {
+func (c *Conn) BoundWrites(idle time.Duration) { c.BoundWritesAt(time.Now(), idle) }
+
+// BoundWritesAt is BoundWrites for who has read the clock.
+func (c *Conn) BoundWritesAt(now time.Time, idle time.Duration) {
+	if now.Sub(c.bounded) >= idle/renewals {
 		c.bounded = now
 		// A connection that is closed already says so with the write itself.
 		_ = c.Conn.SetWriteDeadline(now.Add(idle + idle/renewals))

@@ -44,14 +44,17 @@ func (t *fetch) repeatable() bool {
 
 // attempt sends the request to one origin and reads the header of the answer. An idle connection that turns out to be
 // closed is not the origin's failure: the request goes out again on a new one, if it may.
-func (t *fetch) attempt(o *origin) (*conn, *response, error) {
-	for {
+func (t *fetch) attempt(o *origin, now time.Time) (*conn, *response, error) {
+	for again := t.patience > 0; ; again = true {
 		places, err := t.Transports.capacity.enter(t.ctx, o, t.patience)
 		if err != nil {
 			return nil, nil, err
 		}
 		t.entered = places
-		c := t.Transports.take(o, t.once())
+		if again {
+			now = time.Now()
+		}
+		c := t.Transports.take(o, t.once(), now)
 		reused := c != nil
 		t.tried(o, reused)
 		if !reused {
@@ -59,11 +62,12 @@ func (t *fetch) attempt(o *origin) (*conn, *response, error) {
 				t.leave()
 				return nil, nil, err
 			}
+			now = time.Now()
 		}
 		c.capacity, c.places, t.entered = &t.Transports.capacity, places, nil
 		t.outcome.Address = netip.AddrPortFrom(c.addr, o.dial.port)
 		t.asking = c
-		a, err := t.exchangeOn(c, o)
+		a, err := t.exchangeOn(c, o, now)
 		if err == nil {
 			return c, a, nil
 		}
@@ -92,15 +96,16 @@ func (t *fetch) tried(o *origin, reused bool) {
 
 // exchangeOn writes the request and reads the header of the answer. After an error no upload is running and the
 // connection is only fit to be closed.
-func (t *fetch) exchangeOn(c *conn, o *origin) (*response, error) {
+func (t *fetch) exchangeOn(c *conn, o *origin, now time.Time) (*response, error) {
 	c.readTimeout, c.received = t.times.read, 0
 	t.head = t.appendHead(t.head[:0], o)
 	t.head = append(t.head, t.small...)
 	c.ctx = t.ctx
-	begun := time.Now()
 	if t.slowWrite() {
 		c.watch()
-		_ = c.SetWriteDeadline(time.Now().Add(t.times.send))
+		_ = c.SetWriteDeadline(now.Add(t.times.send))
+	} else {
+		c.asked = now
 	}
 	n, err := c.Write(t.head)
 	if err != nil && (n == 0 || isTimeout(err)) {
@@ -127,7 +132,8 @@ func (t *fetch) exchangeOn(c *conn, o *origin) (*response, error) {
 		}
 		return nil, sent
 	}
-	t.outcome.FirstByte = time.Since(begun)
+	t.answered = time.Now()
+	t.outcome.FirstByte = t.answered.Sub(now)
 	a.close = a.close || broken
 	return a, nil
 }

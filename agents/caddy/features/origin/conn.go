@@ -43,8 +43,10 @@ type conn struct {
 	received int64
 
 	readTimeout time.Duration
-	aborted     atomic.Bool
-	abortFunc   func()
+	// When a request was written that the next read is for; zero where the clock is to be read.
+	asked     time.Time
+	aborted   atomic.Bool
+	abortFunc func()
 	// The request that uses the connection, and the watch over its client: nil until the origin is slow.
 	ctx    context.Context
 	stop   func() bool
@@ -139,7 +141,11 @@ func (c *conn) armRead() error {
 // read waits for the origin, at first for a moment without watching over the client.
 func (c *conn) read(p []byte) (int, error) {
 	if c.stop == nil && c.ctx != nil {
-		if err := c.arm(time.Now().Add(patience)); err != nil {
+		now := c.asked
+		if c.asked = (time.Time{}); now.IsZero() {
+			now = time.Now()
+		}
+		if err := c.arm(now.Add(patience)); err != nil {
 			return 0, err
 		}
 		n, err := c.Conn.Read(p)
@@ -205,13 +211,18 @@ func (c *conn) grow(size int) {
 }
 
 func (c *conn) releaseBuffer() {
-	switch len(c.buf) {
-	case smallBuffer:
-		smallBuffers.Put((*[smallBuffer]byte)(c.buf))
-	case largeBuffer:
-		largeBuffers.Put((*[largeBuffer]byte)(c.buf))
-	}
+	releaseBuffer(c.buf)
 	c.buf, c.r, c.w = nil, 0, 0
+}
+
+// releaseBuffer gives a read buffer back to the others of its size.
+func releaseBuffer(buf []byte) {
+	switch len(buf) {
+	case smallBuffer:
+		smallBuffers.Put((*[smallBuffer]byte)(buf))
+	case largeBuffer:
+		largeBuffers.Put((*[largeBuffer]byte)(buf))
+	}
 }
 
 // Close ends the connection and gives its buffer back; nobody may be reading any more.

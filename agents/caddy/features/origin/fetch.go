@@ -52,8 +52,10 @@ type fetch struct {
 	ctx     context.Context
 	outcome *exchange.OriginOutcome
 	begun   time.Time
-	group   *group
-	times   times
+	// When the header of the response was whole.
+	answered time.Time
+	group    *group
+	times    times
 	// What rules have dialled in place of an origin.
 	instead instead
 	derived origin
@@ -77,11 +79,12 @@ type fetch struct {
 	moving moving
 	// A response of an origin that is worse than another's, and better than an error of the edge.
 	held heldAnswer
-	// Of the own client's response, once there is one.
+	// Of the own client's response, once there is one. A body that came whole with its header has let the connection go.
 	trailer  *http.Header
 	origin   *origin
 	conn     *conn
 	response *response
+	whole    wholeBody
 	complete bool
 }
 
@@ -162,6 +165,10 @@ func (t *fetch) run() (head, error) {
 	if err := t.prepareBody(); err != nil {
 		return nil, bodyError{err}
 	}
+	asked := t.begun
+	if t.length != 0 {
+		asked = time.Now()
+	}
 	if err := t.instead.read(t.out); err != nil {
 		return nil, fail(failDNS, err)
 	}
@@ -175,11 +182,14 @@ func (t *fetch) run() (head, error) {
 	var last error
 	for i := 0; t.candidate(i, key); i++ {
 		o := t.dialled(&t.group.origins[t.list[i]])
-		answer, err := t.ask(o)
+		if i > 0 {
+			asked = time.Now()
+		}
+		answer, err := t.ask(o, asked)
 		if err == errFull && !t.candidate(i+1, key) {
 			// No other origin has room, so that this one is worth a wait.
 			t.patience = t.times.connect
-			answer, err = t.ask(o)
+			answer, err = t.ask(o, asked)
 		}
 		if err == nil {
 			status := answer.status()
@@ -269,12 +279,13 @@ func (t *fetch) prepareBody() error {
 	return err
 }
 
-// ask sends the request to one origin and reads the header of its answer.
-func (t *fetch) ask(o *origin) (head, error) {
+// ask sends the request to one origin and reads the header of its answer. now is the time: reading the clock costs as much
+// as a stage does.
+func (t *fetch) ask(o *origin, now time.Time) (head, error) {
 	if t.Standard != nil {
 		return t.Standard.ask(t, o)
 	}
-	c, a, err := t.attempt(o)
+	c, a, err := t.attempt(o, now)
 	if err != nil {
 		return nil, err
 	}
@@ -295,7 +306,14 @@ func (t *fetch) discard() {
 
 // drop ends the use of the connection, and of the answer on it.
 func (t *fetch) drop(complete bool) {
-	t.release(t.conn, t.response, t.origin, complete)
+	t.dropAt(complete, time.Now())
+}
+
+func (t *fetch) dropAt(complete bool, now time.Time) {
+	if t.asking == t.conn {
+		t.asking = nil
+	}
+	t.release(t.conn, t.response, t.origin, complete, now)
 	t.response.release()
 	t.origin, t.conn, t.response = nil, nil, nil
 }
@@ -303,6 +321,7 @@ func (t *fetch) drop(complete bool) {
 func (t *fetch) take(h http.Header, trailer *http.Header) {
 	t.clientHeader(t.response, h)
 	t.trailer = trailer
+	t.keepWhole()
 }
 
 func (t *fetch) from(outcome *exchange.OriginOutcome) {
@@ -311,6 +330,9 @@ func (t *fetch) from(outcome *exchange.OriginOutcome) {
 
 // CopyTo sends the body of the answer on as it comes.
 func (t *fetch) CopyTo(sink exchange.Sink) error {
+	if t.conn == nil {
+		return t.copyWhole(sink)
+	}
 	c := t.conn
 	err := c.deliver(sink, t.response, t.trailer)
 	if errors.Is(err, exchange.ErrMoved) {
@@ -333,8 +355,9 @@ func (t *fetch) CopyTo(sink exchange.Sink) error {
 	return err
 }
 
-// MayMove reports whether nothing but the body of the answer is on its way: an upload hangs on the goroutine of its request.
-func (t *fetch) MayMove() bool { return t.conn.upload == nil }
+// MayMove reports whether the body of the answer, and nothing else, is on its way: an upload hangs on the goroutine of its
+// request, and a body that is there already holds nothing of the origin.
+func (t *fetch) MayMove() bool { return t.conn != nil && t.conn.upload == nil }
 
 // Resume copies the rest of the body while CopyTo waits for the client, and ends the use of the connection.
 func (t *fetch) Resume(sink exchange.Sink) error {
@@ -363,8 +386,12 @@ func (t *fetch) cutShort(err error) (left bool) {
 
 // end notes what the fetch took, and ends the use of the connection.
 func (t *fetch) end(complete bool) {
-	t.outcome.Bytes, t.outcome.Total = t.conn.received, time.Since(t.begun)
-	t.drop(complete)
+	t.endAt(complete, time.Now())
+}
+
+func (t *fetch) endAt(complete bool, now time.Time) {
+	t.outcome.Bytes, t.outcome.Total = t.conn.received, now.Sub(t.begun)
+	t.dropAt(complete, now)
 }
 
 // Interrupt ends the waiting for the origin.
@@ -375,6 +402,7 @@ func (t *fetch) Close() {
 	if t.conn != nil {
 		t.end(t.complete)
 	}
+	t.whole.release()
 	t.free()
 }
 
@@ -382,7 +410,7 @@ func (t *fetch) Close() {
 const errorAborted = "aborted"
 
 // release ends the use of a connection; it is kept for others when everything on it is over.
-func (t *fetch) release(c *conn, a *response, o *origin, complete bool) {
+func (t *fetch) release(c *conn, a *response, o *origin, complete bool, now time.Time) {
 	if u := c.upload; u != nil {
 		_ = u.stop(c, uploadGrace)
 		complete = complete && u.err == nil
@@ -395,7 +423,7 @@ func (t *fetch) release(c *conn, a *response, o *origin, complete bool) {
 			// The next request may not set one.
 			_ = c.SetWriteDeadline(time.Time{})
 		}
-		t.Transports.put(c, o, keepFor(p.idle, a.keepAlive))
+		t.Transports.put(c, o, keepFor(p.idle, a.keepAlive), now)
 		return
 	}
 	c.Close()

@@ -68,7 +68,7 @@ const freshFor = time.Second
 
 // take returns an idle connection to the origin that is still good, nil when there is none. once says that the request cannot
 // be repeated on another one.
-func (t *Transports) take(o *origin, once bool) *conn {
+func (t *Transports) take(o *origin, once bool, now time.Time) *conn {
 	policy := t.policy()
 	s := &t.shards[o.shard]
 	for {
@@ -79,7 +79,6 @@ func (t *Transports) take(o *origin, once bool) *conn {
 			return nil
 		}
 		c := list[len(list)-1]
-		now := time.Now()
 		if once && now.Sub(c.idleSince) > freshFor {
 			// Those before it are idle for longer.
 			s.mu.Unlock()
@@ -109,11 +108,10 @@ func (t *Transports) take(o *origin, once bool) *conn {
 }
 
 // put keeps a connection for later requests, at most for the given time.
-func (t *Transports) put(c *conn, o *origin, keep time.Duration) {
+func (t *Transports) put(c *conn, o *origin, keep time.Duration, now time.Time) {
 	c.releaseBuffer()
 	c.leave()
-	c.idleSince = time.Now()
-	c.idleUntil = c.idleSince.Add(keep)
+	c.idleSince, c.idleUntil = now, now.Add(keep)
 	c.uses++
 	s := &t.shards[o.shard]
 	s.mu.Lock()

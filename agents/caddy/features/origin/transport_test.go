@@ -39,7 +39,7 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 	var open atomic.Int64
 	put := func(o *origin, keep time.Duration) {
 		open.Add(1)
-		transports.put(&conn{Conn: counted{open: &open}, key: o.dial}, o, keep)
+		transports.put(&conn{Conn: counted{open: &open}, key: o.dial}, o, keep, time.Now())
 	}
 	same := idleAt("one.test")
 	for range maxIdlePerOrigin + 100 {
@@ -80,8 +80,8 @@ func TestOriginsWithoutConnectionsAreForgotten(t *testing.T) {
 	var open atomic.Int64
 	for i := range 100 {
 		o := idleAt(fmt.Sprintf("h%d.test", i))
-		transports.put(&conn{Conn: counted{open: &open}, key: o.dial}, o, time.Hour)
-		transports.take(o, false)
+		transports.put(&conn{Conn: counted{open: &open}, key: o.dial}, o, time.Hour, time.Now())
+		transports.take(o, false, time.Now())
 	}
 	transports.sweep()
 	for i := range transports.shards {
