@@ -4,7 +4,7 @@ import type { BrokerOptions } from 'moleculer';
 import { brokerLogger } from './runtime/log.ts';
 import { pipelineMetrics } from './runtime/pipeline-metrics.ts';
 import type { Runtime } from './runtime/runtime.ts';
-import { createTransporter } from './runtime/transporter.ts';
+import { createTransporter, PACKETS_UNDERSTOOD } from './runtime/transporter.ts';
 
 /** Time in-flight actions get when the process stops. */
 export const SHUTDOWN_MS = 5_000;
@@ -16,7 +16,7 @@ const WARN_EVERY_MS = 60_000;
 /** Raised when processes of this release cannot talk to those before; they do not hear each other then. */
 const NAMESPACE = 'svc2';
 
-export function brokerOptions({ env, log, seals, metrics }: Runtime): BrokerOptions {
+export function brokerOptions({ env, log, seals, cipher, metrics }: Runtime): BrokerOptions {
   const { refused } = pipelineMetrics(metrics);
   let warnAgainAt = 0;
   const onRefused = (topic: string) => {
@@ -29,8 +29,11 @@ export function brokerOptions({ env, log, seals, metrics }: Runtime): BrokerOpti
     namespace: `${env.redisPrefix}${NAMESPACE}`,
     nodeID: `${hostname()}-${process.pid}-${crypto.randomUUID().slice(0, 8)}`,
     logger: brokerLogger(log),
+    metadata: PACKETS_UNDERSTOOD,
     transporter:
-      env.transporter === 'redis' ? createTransporter({ redisUrl: env.redisUrl, seal: seals.broker, onRefused }) : null,
+      env.transporter === 'redis'
+        ? createTransporter({ redisUrl: env.redisUrl, seal: seals.broker, cipher, onRefused })
+        : null,
     serializer: 'JSON',
     requestTimeout: REQUEST_MS,
     heartbeatInterval: 2,

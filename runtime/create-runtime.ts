@@ -8,6 +8,7 @@ import type { ConsoleEnv } from './env.ts';
 import { type Feed, Feeds } from './feeds.ts';
 import { KeyedQueue } from './keyed-queue.ts';
 import { LimitedClient } from './limited-client.ts';
+import { PacketCipher } from './packet-cipher.ts';
 import { PacketSeal } from './packet-seal.ts';
 import type { Runtime } from './runtime.ts';
 import { createSealer } from './sealer.ts';
@@ -77,6 +78,7 @@ export function createRuntime(
       broker: new PacketSeal('broker', env.masterKey, env.previousMasterKey),
       fanout: new PacketSeal('fanout', env.masterKey, env.previousMasterKey),
     },
+    cipher: new PacketCipher('broker', env.masterKey, env.previousMasterKey),
     feeds: new Feeds(feeds),
     publications: new KeyedQueue(MOST_WAITING_PUBLICATIONS),
     metrics: new Registry(),

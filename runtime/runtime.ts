@@ -8,6 +8,7 @@ import type { ConsoleEnv } from './env.ts';
 import type { Feeds } from './feeds.ts';
 import type { KeyedQueue } from './keyed-queue.ts';
 import type { Listener } from './listener.ts';
+import type { PacketCipher } from './packet-cipher.ts';
 import type { PacketSeal } from './packet-seal.ts';
 import type { Sealer } from './sealer.ts';
 
@@ -36,6 +37,8 @@ export interface Runtime {
   feeds: Feeds;
   /** Of what travels through Redis and is believed. */
   seals: { broker: PacketSeal; fanout: PacketSeal };
+  /** Of calls between processes. */
+  cipher: PacketCipher;
   /** First come, first served per cluster, before a connection is borrowed. */
   publications: KeyedQueue;
   /** Metrics of this process, served by its internal listener. */

@@ -1,12 +1,27 @@
-// Calls between processes over Redis Pub/Sub, sealed: a packet that no process of this console made is dropped. The stock transporter makes one more publishing connection with every
-// reconnect of its subscriber and never looks at it again; this one keeps its two connections for life.
+// Calls between processes over Redis Pub/Sub, encrypted: a packet that no process of this console made is dropped. The
+// stock transporter makes one more publishing connection with every reconnect of its subscriber and never looks at it
+// again; this one keeps its two connections for life.
 import type { Redis } from 'ioredis';
 import { type BrokerOptions, Transporters } from 'moleculer';
 import { createRedis } from './create-runtime.ts';
-import { PacketGuard } from './packet-guard.ts';
+import type { PacketCipher } from './packet-cipher.ts';
+import { PACKETS, PacketGuard } from './packet-guard.ts';
 import type { PacketSeal } from './packet-seal.ts';
 
+/** What processes tell of themselves with every INFO packet, for the others' choice of a packet's form. */
+export const PACKETS_UNDERSTOOD = { packets: PACKETS };
+
+/** Packets of calls. They alone hold what clients and services tell each other. */
+const OF_CALLS = new Set(['REQ', 'RES', 'EVENT']);
+
+interface KnownNode {
+  local: boolean;
+  available: boolean;
+  metadata?: { packets?: unknown } | null;
+}
+
 interface Connections {
+  broker: { registry: { nodes: { get(id: string): KnownNode | undefined; toArray(): KnownNode[] } } };
   clientPub: Redis | null;
   clientSub: Redis | null;
   connected: boolean;
@@ -21,10 +36,10 @@ class RedisTransporter extends (Transporters.Redis as unknown as new (options: u
   readonly #guard: PacketGuard;
   readonly #onRefused: (topic: string) => void;
 
-  constructor({ redisUrl, seal, onRefused }: TransporterOptions) {
+  constructor({ redisUrl, seal, cipher, onRefused }: TransporterOptions) {
     super({});
     this.#url = redisUrl;
-    this.#guard = new PacketGuard(seal);
+    this.#guard = new PacketGuard(seal, cipher);
     this.#onRefused = onRefused;
   }
 
@@ -39,8 +54,7 @@ class RedisTransporter extends (Transporters.Redis as unknown as new (options: u
       const topic = channel.toString();
       const body = this.#guard.unwrap(topic, packet);
       if (body === null) return this.#onRefused(topic);
-      const [command] = topic.slice(this.prefix.length + 1).split('.');
-      this.receive(command as string, body);
+      this.receive(this.#parts(topic).command, body);
     });
     let connectedBefore = false;
     await new Promise<void>((resolve, reject) => {
@@ -64,7 +78,7 @@ class RedisTransporter extends (Transporters.Redis as unknown as new (options: u
   /** Fails at once while Redis is away, with an error that says so. */
   async send(topic: string, packet: Buffer): Promise<void> {
     try {
-      await this.clientPub?.publish(topic, this.#guard.wrap(topic, packet));
+      await this.clientPub?.publish(topic, this.#guard.wrap(topic, packet, this.#form(topic)));
     } catch (cause) {
       throw Object.assign(new Error('the transporter is disconnected', { cause }), {
         code: 503,
@@ -73,11 +87,38 @@ class RedisTransporter extends (Transporters.Redis as unknown as new (options: u
       });
     }
   }
+
+  /** The type of a packet and the process that it is for, which broadcasts have none of. */
+  #parts(topic: string): { command: string; target: string | null } {
+    const [command = '', ...target] = topic.slice(this.prefix.length + 1).split('.');
+    return { command, target: target.length > 0 ? target.join('.') : null };
+  }
+
+  /**
+   * Processes of the release before get what they understand. A broadcast is encrypted when all that are known can read
+   * it; calls to a process of which nothing is known yet always are.
+   */
+  #form(topic: string): 'encrypted' | 'signed' {
+    const { command, target } = this.#parts(topic);
+    const { nodes } = this.broker.registry;
+    if (target === null) {
+      const others = nodes.toArray().filter(({ local, available }) => !local && available);
+      return others.length > 0 && others.every(reads) ? 'encrypted' : 'signed';
+    }
+    const node = nodes.get(target);
+    if (!node) return OF_CALLS.has(command) ? 'encrypted' : 'signed';
+    return reads(node) ? 'encrypted' : 'signed';
+  }
+}
+
+function reads({ local, metadata }: KnownNode): boolean {
+  return local || Number(metadata?.packets ?? 1) >= PACKETS;
 }
 
 export interface TransporterOptions {
   redisUrl: string;
   seal: PacketSeal;
+  cipher: PacketCipher;
   /** Told of each packet that was dropped, with its topic. */
   onRefused(topic: string): void;
 }

@@ -8,7 +8,7 @@ import { brokerOptions } from '../moleculer.config.ts';
 import { positionMarks } from '../pipeline/position-marks.ts';
 import { prepareConsoleState } from '../runtime/console-state.ts';
 import { createRuntime } from '../runtime/create-runtime.ts';
-import { type ConsoleEnv, parseEnv } from '../runtime/env.ts';
+import { type ConsoleEnv, isLoopbackHost, parseEnv } from '../runtime/env.ts';
 import { type InternalListener, openInternalListener } from '../runtime/internal-listener.ts';
 import type { Address, Listener } from '../runtime/listener.ts';
 import { createLog } from '../runtime/log.ts';
@@ -48,6 +48,11 @@ export async function startConsole(
   const log = options.log ?? createLog(env.logLevel);
   for (const renamed of formerNames(env.services))
     log.warn(renamed, 'SERVICES has a former name that the next release refuses');
+  if (isReadable(env.redisUrl))
+    log.warn(
+      { host: new URL(env.redisUrl).hostname, use: 'rediss://' },
+      'REDIS_URL is not encrypted and not on this machine: the network between can read live events and counts',
+    );
   const stopping = new AbortController();
   const { runtime, close } = createRuntime(env, log, stopping.signal, await discoverFeeds());
   let broker: ServiceBroker | null = null;
@@ -89,6 +94,12 @@ export async function startConsole(
     await stop().catch((err) => log.error({ err }, 'console not stopped cleanly after a failed start'));
     throw error;
   }
+}
+
+/** Whether the network can read what goes to Redis. */
+function isReadable(redisUrl: string): boolean {
+  const { protocol, hostname } = new URL(redisUrl);
+  return protocol === 'redis:' && !isLoopbackHost(hostname);
 }
 
 async function prepareDatabase(env: ConsoleEnv, runtime: Runtime): Promise<string | null> {

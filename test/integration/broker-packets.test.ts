@@ -1,10 +1,11 @@
-// What anybody with access to Redis can do to the calls between console processes: nothing.
+// What anybody with access to Redis can read of the calls between console processes, and do to them: nothing.
 import { randomBytes } from 'node:crypto';
 import test from 'ava';
 import { Redis } from 'ioredis';
+import { PacketCipher } from '../../runtime/packet-cipher.ts';
 import { PacketGuard } from '../../runtime/packet-guard.ts';
 import { PacketSeal } from '../../runtime/packet-seal.ts';
-import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { startTestConsole, TEST_OPERATOR, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
 
 let running: TestConsole;
@@ -60,22 +61,67 @@ async function isRefused(packet: Buffer): Promise<void> {
 const regions = async () =>
   (await running.client.api<{ items: { code: string }[] }>('GET', '/regions')).items.map(({ code }) => code);
 
-const guardOf = (key: string) => new PacketGuard(new PacketSeal('broker', Buffer.from(key, 'base64'), null));
+function guardOf(key: string): PacketGuard {
+  const bytes = Buffer.from(key, 'base64');
+  return new PacketGuard(new PacketSeal('broker', bytes, null), new PacketCipher('broker', bytes, null));
+}
 
-test.serial('a request without the seal of the master key calls nothing and is counted', async (t) => {
-  await isRefused(request('bare'));
-  await isRefused(guardOf(randomBytes(32).toString('base64')).wrap(topic(), request('foreign')));
-  // The same request with the seal is called: nothing else than the seal was wrong with the others.
-  const sealed = guardOf(running.env.SVC_MASTER_KEY!).wrap(topic(), request('sealed'));
-  await stranger.publish(topic(), sealed);
-  await eventually(async () => (await regions()).includes('sealed'), { what: 'the sealed request to be called' });
-  const codes = await regions();
-  t.false(codes.includes('bare'));
-  t.false(codes.includes('foreign'));
+for (const form of ['encrypted', 'signed'] as const) {
+  test.serial(`${form}: a request of another master key, changed or cut, calls nothing and is counted`, async (t) => {
+    await isRefused(request('bare'));
+    await isRefused(guardOf(randomBytes(32).toString('base64')).wrap(topic(), request('foreign'), form));
+    const packet = guardOf(running.env.SVC_MASTER_KEY!).wrap(topic(), request(form), form);
+    for (const at of [0, 3, 20, 40, packet.length - 1]) {
+      const changed = Buffer.from(packet);
+      changed[at]! ^= 1;
+      await isRefused(changed);
+      await isRefused(packet.subarray(0, at));
+    }
+    // The same request as it was made is called: nothing else was wrong with the others.
+    await stranger.publish(topic(), packet);
+    await eventually(async () => (await regions()).includes(form), { what: 'the request to be called' });
+    const codes = await regions();
+    t.false(codes.includes('bare'));
+    t.false(codes.includes('foreign'));
+  });
+}
+
+test.serial('nothing of a call between processes can be read in Redis', async (t) => {
+  const { env, databaseUrl } = running;
+  const heard: Buffer[] = [];
+  const listener = new Redis(env.REDIS_URL!);
+  listener.on('pmessageBuffer', (_pattern: string, _channel: Buffer, packet: Buffer) => heard.push(packet));
+  await listener.psubscribe(`MOL-${running.running.broker.namespace}*`);
+  // A second process has the web port alone: what it is asked, it calls the first one for.
+  const web = await startTestConsole({
+    database: { url: databaseUrl },
+    masterKey: env.SVC_MASTER_KEY!,
+    redisPrefix: env.SVC_REDIS_PREFIX!,
+    setUp: false,
+    env: { SERVICES: 'api-gateway' },
+  });
+  try {
+    const { email, password } = TEST_OPERATOR;
+    await eventually(
+      () =>
+        web.client.signIn({ email, password }).then(
+          () => true,
+          () => false,
+        ),
+      { what: 'a call of the other process' },
+    );
+    const secret = await web.client.createKey('unread-name');
+    const traffic = Buffer.concat(heard).toString('latin1');
+    for (const text of [email, password, secret, 'unread-name']) t.is(traffic.indexOf(text, 0), -1, text);
+    t.true(traffic.length > 0);
+  } finally {
+    await web.stop();
+    listener.disconnect();
+  }
 });
 
 test.serial('a packet that was heard does nothing when it is sent again, here or to another process', async (t) => {
-  const packet = guardOf(running.env.SVC_MASTER_KEY!).wrap(topic(), request('heard'));
+  const packet = guardOf(running.env.SVC_MASTER_KEY!).wrap(topic(), request('heard'), 'encrypted');
   await stranger.publish(topic(), packet);
   const { id } = await eventually(
     async () =>
@@ -86,6 +132,6 @@ test.serial('a packet that was heard does nothing when it is sent again, here or
   );
   await running.client.api('DELETE', `/regions/${id}`);
   await isRefused(packet);
-  await isRefused(guardOf(running.env.SVC_MASTER_KEY!).wrap(`${topic()}-before`, request('before')));
+  await isRefused(guardOf(running.env.SVC_MASTER_KEY!).wrap(`${topic()}-before`, request('before'), 'encrypted'));
   t.false((await regions()).some((code) => code === 'heard' || code === 'before'));
 });
