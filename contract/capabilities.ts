@@ -34,6 +34,8 @@ export const CAPABILITIES = {
   'path-normalization-v1': 'normalizes the paths of requests, as each site sets it',
   'request-buffering-v1': 'sends request bodies of a site to its origins as they arrive, if the site wants that',
   'raw-path-v1': 'the raw path of a request in rules',
+  'session-affinity-v1': 'keeps visitors on one origin by a cookie, as each site sets it',
+  'site-content-v1': 'names the charset of responses, as each site sets it',
   'vitals-v1': 'reports every 5 s the health of sites that just changed, while the console requests it',
 } as const;
 

@@ -1,5 +1,6 @@
 // Origins of a site, how they are chosen and talked to, and what bodies may be sent to them.
 import Type, { type Static, type TSchema } from 'typebox';
+import { OneOf } from '../scalars/common.ts';
 
 const Scheme = Type.Union([Type.Literal('http'), Type.Literal('https')]);
 
@@ -81,8 +82,24 @@ const replacedFields = {
   keepaliveMaxRequests: Type.Integer({ minimum: 1, maximum: 100_000, default: 1000 }),
 };
 
+const affinityFields = {
+  enabled: Type.Boolean({ description: 'Whether a cookie keeps each visitor on one origin. Default false.' }),
+  ttlSeconds: Type.Integer({
+    minimum: 60,
+    maximum: 604_800,
+    description: 'Lifetime of the cookie in seconds, renewed after half of it. Default 3600.',
+  }),
+};
+const affinity = {
+  default: { enabled: false, ttlSeconds: 3600 },
+  description:
+    'Keeps each visitor on one origin of a group while that origin is healthy. On a site that enables it, nodes need ' +
+    'the capability `session-affinity-v1`. An update keeps omitted fields.',
+};
+
 /** Keep their values when an update omits them. */
 const keptFields = {
+  sessionAffinity: Type.Object(affinityFields, affinity),
   tries: Type.Integer({ minimum: 1, maximum: 5, default: 3, description: 'Attempts per request.' }),
   statusRetry: Type.Boolean({
     default: true,
@@ -96,10 +113,12 @@ export type Origin = Static<typeof Origin>;
 
 /** Input form. In an update the kept fields have no default: the validator must not fill them in. */
 export function originSettingsInput(use: 'create' | 'update') {
+  const sessionAffinity = Type.Partial(Type.Object(affinityFields), { ...affinity, additionalProperties: false });
   const kept =
     use === 'create'
-      ? keptFields
+      ? { ...keptFields, sessionAffinity }
       : {
+          sessionAffinity: withoutDefault(sessionAffinity),
           tries: withoutDefault(keptFields.tries),
           statusRetry: withoutDefault(keptFields.statusRetry),
         };
@@ -118,7 +137,34 @@ export const DEFAULT_ORIGIN_SETTINGS: OriginSettings = Object.fromEntries(
   ]),
 ) as OriginSettings;
 
+/** Charsets that a site can announce. */
+export const CHARSETS = [
+  'off',
+  'utf-8',
+  'gbk',
+  'gb18030',
+  'gb2312',
+  'big5',
+  'iso-8859-1',
+  'shift_jis',
+  'euc-kr',
+] as const;
+
+const charsetFields = {
+  name: OneOf(CHARSETS, {
+    description: '`charset` of the `Content-Type` header; off: headers stay unchanged. Default off.',
+  }),
+  force: Type.Boolean({ description: 'Whether the charset replaces that of the origin. Default false.' }),
+  uppercase: Type.Boolean({ description: 'Whether the name is sent in upper case. Default false.' }),
+};
+const charset = {
+  description:
+    'Charset in the `Content-Type` header of text/*, application/javascript, application/json and application/xml ' +
+    'responses from the origin. Bodies are not converted.',
+};
+
 export const ContentSettings = Type.Object({
+  charset: Type.Object(charsetFields, charset),
   requestBodyLimit: Type.Integer({
     minimum: 0,
     maximum: 10_737_418_240,
@@ -137,7 +183,18 @@ export const ContentSettings = Type.Object({
   }),
 });
 export type ContentSettings = Static<typeof ContentSettings>;
+
+/** Input form: an omitted field of an update keeps its value, also inside `charset`. */
+export const ContentSettingsInput = Type.Partial(
+  Type.Object({
+    ...ContentSettings.properties,
+    charset: Type.Partial(Type.Object(charsetFields), { ...charset, additionalProperties: false }),
+  }),
+  { additionalProperties: false },
+);
+
 export const DEFAULT_CONTENT_SETTINGS: ContentSettings = {
+  charset: { name: 'off', force: false, uppercase: false },
   requestBodyLimit: 104_857_600,
   pathNormalization: true,
   requestBuffering: true,

@@ -27,15 +27,15 @@ export const attention = {
   certificates_ending: { order: 28, level: 'act', page: '/sites' },
 } satisfies AttentionEntries;
 
-/** Of the specification, not configured yet: the resource that does takes its line along. */
+/** Of the specification. */
 export const siteFeatures = {
   activeHealthCheck: { capability: 'active-health-v1', configured: false },
-  sessionAffinity: { capability: 'session-affinity-v1', configured: false },
+  sessionAffinity: { capability: 'session-affinity-v1', configured: true },
   originHttp2: { capability: 'site-content-v1', configured: false },
   errorPages: { capability: 'site-content-v1', configured: false },
   purgeByTag: { capability: 'purge-tag-v1', configured: false },
   prefetchVariants: { capability: 'prefetch-v2', configured: false },
-  siteContent: { capability: 'site-content-v1', configured: false },
+  siteContent: { capability: 'site-content-v1', configured: true },
 } satisfies SiteFeatureEntries;
 
 export const reasons = {

@@ -19,7 +19,14 @@ import {
 } from '../scalars/common.ts';
 import { MAX_LISTEN_PORTS } from './listen-ports.ts';
 import { Delivery, Launch } from './site-delivery.ts';
-import { ContentSettings, Origin, OriginInput, OriginSettings, originSettingsInput } from './site-origins.ts';
+import {
+  ContentSettings,
+  ContentSettingsInput,
+  Origin,
+  OriginInput,
+  OriginSettings,
+  originSettingsInput,
+} from './site-origins.ts';
 
 export const MAX_DOMAINS = 50;
 export const MAX_PATTERN_DOMAINS = 10;
@@ -187,7 +194,7 @@ export const sites = resource('sites', {
       domains: Domains,
       origins: Origins,
       originSettings: Type.Optional(originSettingsInput('create')),
-      contentSettings: Type.Optional(Type.Partial(ContentSettings, { additionalProperties: false })),
+      contentSettings: Type.Optional(ContentSettingsInput),
       ports: Type.Optional(PortsInput('has the usual port: 80, 443')),
     }),
     output: SiteChange,
@@ -212,15 +219,15 @@ export const sites = resource('sites', {
     method: 'PATCH',
     path: '/sites/{id}',
     summary:
-      'Changes the given fields of a site. Inside `originSettings`, omitted `tries` and `statusRetry` keep ' +
-      'their values; other omitted fields return to their defaults.',
+      'Changes the given fields of a site. Inside `originSettings`, omitted `tries`, `statusRetry` and ' +
+      '`sessionAffinity` keep their values; other omitted fields return to their defaults.',
     input: Input({
       id: Id,
       name: Type.Optional(SiteName),
       domains: Type.Optional(Domains),
       origins: Type.Optional(Origins),
       originSettings: Type.Optional(originSettingsInput('update')),
-      contentSettings: Type.Optional(Type.Partial(ContentSettings, { additionalProperties: false })),
+      contentSettings: Type.Optional(ContentSettingsInput),
       ports: Type.Optional(PortsInput('stays unchanged')),
       expectedUpdatedAt: ExpectedUpdatedAt,
     }),

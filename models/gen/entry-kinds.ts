@@ -13,6 +13,7 @@ import { protectionKind } from '../security/protection.entry.ts';
 import { bulkRedirectsKind } from '../sites/bulk-redirects.entry.ts';
 import { originPolicyKind } from '../sites/origin-policy.entry.ts';
 import { siteCompressionKind } from '../sites/site-compression.entry.ts';
+import { siteContentKind } from '../sites/site-content.entry.ts';
 import { siteHttpsKind } from '../sites/site-https.entry.ts';
 import { siteRequestsKind } from '../sites/site-requests.entry.ts';
 import { siteKind } from '../sites/site.entry.ts';
@@ -33,6 +34,7 @@ export const FOUND_KINDS = [
   bulkRedirectsKind,
   originPolicyKind,
   siteCompressionKind,
+  siteContentKind,
   siteHttpsKind,
   siteRequestsKind,
   siteKind,

@@ -8,8 +8,8 @@ import { compileEach, siteSettingsKind } from '../config/site-settings-kind.ts';
 
 export const SITE_REQUESTS_KIND = 'site-requests';
 
-/** Of the content settings those that this kind publishes; the kind of the site itself publishes the others. */
-export type RequestSettings = Omit<ContentSettings, 'requestBodyLimit'>;
+/** Of the content settings those that this kind publishes; other kinds of the site publish the others. */
+export type RequestSettings = Pick<ContentSettings, 'pathNormalization' | 'requestBuffering'>;
 
 /** What a site has that was saved before the settings came. */
 export const REQUESTS_BEFORE: RequestSettings = { pathNormalization: false, requestBuffering: true };

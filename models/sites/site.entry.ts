@@ -4,7 +4,12 @@ import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import type { Knex } from 'knex';
-import type { ContentSettings, Origin, OriginSettings } from '../../contract/resources/site-origins.ts';
+import {
+  type ContentSettings,
+  DEFAULT_ORIGIN_SETTINGS,
+  type Origin,
+  type OriginSettings,
+} from '../../contract/resources/site-origins.ts';
 import { type Domain, type DomainForm as Form, formatDomain, parseDomain } from '../../contract/scalars/domain.ts';
 import {
   BalancePolicy,
@@ -36,6 +41,11 @@ export interface SiteSource {
   createdAt: Date;
 }
 
+/** Of the settings for origins those that sites have lacked which were saved before they came. */
+export const ORIGIN_SETTINGS_BEFORE = {
+  sessionAffinity: DEFAULT_ORIGIN_SETTINGS.sessionAffinity,
+} satisfies Partial<OriginSettings>;
+
 const LIST_BATCH = 1000;
 
 const FORMS: Record<Form, DomainForm> = {
@@ -54,26 +64,25 @@ export const siteKind: EntryKind = {
   kind: 'site',
   compilerVersion: 2,
   bypass: withdrawn,
-  routes: (before, after) => !isDeepStrictEqual(routingOf(before as SiteSource), routingOf(after as SiteSource)),
+  routes: (before, after) =>
+    !isDeepStrictEqual(routingOf(complete(before as SettingsOf)), routingOf(complete(after as SettingsOf))),
   onRollback: 'dropIfDisabled',
-  // Settings of before sites had ports of their own name none.
-  shown: (settings) => ({
-    ports: USUAL_PORTS,
-    ...settings,
-    domains: (settings as SiteSource).domains.map(formatDomain),
-  }),
+  shown: (settings) => {
+    const site = complete(settings as SettingsOf);
+    return { ...site, domains: site.domains.map(formatDomain) };
+  },
   provides: { site: missingSites, domain: missingDomains, group: missingGroups },
   scope: 'cluster',
   ownerOf: siteOwner,
   async compile(sql, clusterId, ids) {
     const { rows } = await sql.raw<{ rows: SiteSource[] }>(
-      `select s.id, s.name, s.enabled, s.origins, s.origin_settings as "originSettings",
+      `select s.id, s.name, s.enabled, s.origins, ?::jsonb || s.origin_settings as "originSettings",
               s.content_settings as "contentSettings", s.ports, s.created_at as "createdAt", d.domains
          from site s cross join lateral (
            select coalesce(jsonb_agg(jsonb_build_object('form', form, 'name', name) order by position), '[]') as domains
              from site_domain where site_id = s.id) d
         where s.cluster_id = ? and s.id = any(?)`,
-      [clusterId, ids as never],
+      [JSON.stringify(ORIGIN_SETTINGS_BEFORE), clusterId, ids as never],
     );
     return new Map(rows.map((row) => [row.id, compileSite(row)]));
   },
@@ -109,7 +118,7 @@ export function compileSite(site: SiteSource): CompiledEntry {
     ...(site.enabled
       ? {
           origins: compileOrigins(origins),
-          pool: create(OriginPoolSchema, { ...originSettings, policy: POLICIES[originSettings.policy] }),
+          pool: compilePool(originSettings),
           requestBodyLimit: BigInt(requestBodyLimit),
         }
       : {}),
@@ -127,6 +136,14 @@ export function compileSite(site: SiteSource): CompiledEntry {
   };
 }
 
+function compilePool({ policy, sessionAffinity, ...settings }: OriginSettings) {
+  return create(OriginPoolSchema, {
+    ...settings,
+    policy: POLICIES[policy],
+    affinityTtlSeconds: sessionAffinity.enabled ? sessionAffinity.ttlSeconds : 0,
+  });
+}
+
 function extraPorts({ http, https }: SitePorts): string[] {
   return [
     ...http.filter((port) => port !== 80).map((port) => portReference('http', port)),
@@ -134,20 +151,27 @@ function extraPorts({ http, https }: SitePorts): string[] {
   ];
 }
 
-function routingOf({ domains, origins, originSettings }: SiteSource): object {
+function routingOf({ domains, origins, originSettings }: Stable): object {
   return { domains, origins, originSettings };
 }
 
 type Stable = Omit<SiteSource, 'id' | 'createdAt'>;
-/** Those of before sites had ports of their own name none. */
-type SettingsOf = Omit<Stable, 'ports'> & Partial<Pick<Stable, 'ports'>>;
+/** Those of before sites had ports of their own name none, and older ones lack settings for origins. */
+type SettingsOf = Omit<Stable, 'ports' | 'originSettings'> &
+  Partial<Pick<Stable, 'ports'>> & {
+    originSettings: Omit<OriginSettings, keyof typeof ORIGIN_SETTINGS_BEFORE> & Partial<OriginSettings>;
+  };
+
+function complete<S extends SettingsOf>(settings: S): S & Stable {
+  return { ports: USUAL_PORTS, ...settings, originSettings: { ...ORIGIN_SETTINGS_BEFORE, ...settings.originSettings } };
+}
 
 /**
  * A site that was disabled, and domains that it lost, are served nowhere any more: who has them now must not share them
  * with nodes that a canary leaves alone.
  */
 function withdrawn(stable: object, now: CompiledEntry | null): CompiledEntry | undefined {
-  const before: Stable = { ports: USUAL_PORTS, ...(stable as SettingsOf) };
+  const before: Stable = complete(stable as SettingsOf);
   const after = now?.settings as Stable | undefined;
   if (!now || !after) return undefined;
   const kept = new Set(after.domains.map(formatDomain));
@@ -163,12 +187,19 @@ export function capabilitiesOfSite({
   enabled,
   domains,
   origins,
+  originSettings,
   ports,
-}: Pick<SiteSource, 'enabled' | 'domains' | 'origins' | 'ports'>): string[] {
+}: Pick<SiteSource, 'enabled' | 'domains' | 'origins' | 'originSettings' | 'ports'>): string[] {
   const forms = domains.some(({ form }) => form === 'suffix' || form === 'pattern');
   const groups = enabled && origins.some(({ group }) => group !== '');
   const own = enabled && !areUsual(ports);
-  return [...(forms ? ['domains-v2'] : []), ...(own ? ['edge-ports-v1'] : []), ...(groups ? ['rules-v2'] : [])];
+  const affinity = enabled && originSettings.sessionAffinity.enabled;
+  return [
+    ...(forms ? ['domains-v2'] : []),
+    ...(own ? ['edge-ports-v1'] : []),
+    ...(groups ? ['rules-v2'] : []),
+    ...(affinity ? ['session-affinity-v1'] : []),
+  ];
 }
 
 function compileOrigins(origins: readonly Origin[]): OriginEntry[] {

@@ -11,6 +11,8 @@ import { searchPattern } from '../db/search-pattern.ts';
 import type { ClusterSpan } from '../overview/overview-nodes.ts';
 import { inState, spansJson } from '../overview/overview-sites.ts';
 import { ABOVE, levelCondition } from '../security/site-level.ts';
+import { ORIGIN_SETTINGS_BEFORE } from './site.entry.ts';
+import { CHARSET_BEFORE } from './site-content.entry.ts';
 import type { SitePorts } from './site-ports.ts';
 import { REQUESTS_BEFORE } from './site-requests.entry.ts';
 
@@ -63,11 +65,13 @@ interface DomainRow {
   name: string;
 }
 
+const asJson = (value: object) => `'${JSON.stringify(value)}'::jsonb`;
+
 /** Columns of a {@link SiteRow} over {@link SITE_JOINS}. */
 export const SITE_COLUMNS = `
   s.id, s.cluster_id as "clusterId", c.name as "clusterName", s.name, s.enabled, s.ports, s.origins,
-  s.origin_settings as "originSettings", 
-  '${JSON.stringify(REQUESTS_BEFORE)}'::jsonb || s.content_settings as "contentSettings",
+  ${asJson(ORIGIN_SETTINGS_BEFORE)} || s.origin_settings as "originSettings",
+  ${asJson({ ...REQUESTS_BEFORE, ...CHARSET_BEFORE })} || s.content_settings as "contentSettings",
   s.created_at as "createdAt", s.updated_at as "updatedAt", d.domains`;
 export const SITE_JOINS = `
   join cluster c on c.id = s.cluster_id

@@ -1,7 +1,7 @@
 import { MAX_ATTENTION } from '../../contract/resources/overview.ts';
 import type { FoundAttention, ServiceFeature } from '../../mixins/service-feature.ts';
 import { type FailingSite, failingSites } from '../../models/sites/failing-site.ts';
-import { siteRequestsRestorer, siteRestorer } from './restore-site.ts';
+import { siteContentRestorer, siteRequestsRestorer, siteRestorer } from './restore-site.ts';
 
 export const feature = {
   async attention(sql, clusterId, fleet) {
@@ -20,7 +20,7 @@ export const feature = {
       .sort((a, b) => b.count - a.count);
     return [...failing.map(failingItem), ...unserved].slice(0, MAX_ATTENTION);
   },
-  restores: [siteRestorer, siteRequestsRestorer],
+  restores: [siteRestorer, siteRequestsRestorer, siteContentRestorer],
 } satisfies ServiceFeature;
 
 function failingItem({

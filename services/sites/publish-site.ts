@@ -14,6 +14,7 @@ import { entryOfSite } from '../../models/rules/rule-set.ts';
 import { SITE_RULES_KIND } from '../../models/rules/site-rules.entry.ts';
 import { capabilitiesOfSite, compileSite, siteKind } from '../../models/sites/site.entry.ts';
 import type { SiteRow } from '../../models/sites/site.ts';
+import { compileContent, SITE_CONTENT_KIND } from '../../models/sites/site-content.entry.ts';
 import { entriesBeside } from '../../models/sites/site-ports.ts';
 import { compileRequests, SITE_REQUESTS_KIND } from '../../models/sites/site-requests.entry.ts';
 import { siteViewNow } from '../../models/sites/site-view.ts';
@@ -97,6 +98,7 @@ async function entriesOf(tx: Tx, site: SiteRow): Promise<ChangedEntry[]> {
   return [
     { kind: siteKind.kind, id, compiled: compileSite(site) },
     { kind: SITE_REQUESTS_KIND, id, compiled: compileRequests(site.contentSettings) },
+    { kind: SITE_CONTENT_KIND, id, compiled: compileContent(site.contentSettings) },
     ...(site.enabled ? entriesBeside(site.ports) : []),
     ...(rules === undefined ? [] : [{ kind: SITE_RULES_KIND, id, compiled: rules }]),
   ];

@@ -28,8 +28,8 @@ export function newContent(input: CreateInput): SiteContent {
     name: input.name?.trim() ?? defaultName(domains),
     domains,
     origins: parseOrigins(input.origins),
-    originSettings: { ...DEFAULT_ORIGIN_SETTINGS, ...input.originSettings },
-    contentSettings: { ...DEFAULT_CONTENT_SETTINGS, ...input.contentSettings },
+    originSettings: withOrigins(DEFAULT_ORIGIN_SETTINGS, input.originSettings),
+    contentSettings: withContent(DEFAULT_CONTENT_SETTINGS, input.contentSettings),
     ports: changedPorts(USUAL_PORTS, input.ports),
   };
 }
@@ -41,16 +41,25 @@ export function changedContent(before: SiteContent, input: UpdateInput): SiteCon
     domains: input.domains ? parseDomains(input.domains) : before.domains,
     origins: input.origins ? parseOrigins(input.origins) : before.origins,
     originSettings: changedOriginSettings(before.originSettings, input.originSettings),
-    contentSettings: { ...before.contentSettings, ...input.contentSettings } as ContentSettings,
+    contentSettings: withContent(before.contentSettings, input.contentSettings),
     ports: changedPorts(before.ports, input.ports),
   };
 }
 
-/** Given settings replace the saved ones as a whole, but omitted tries and statusRetry keep their values. */
+/** Given settings replace the saved ones as a whole, but omitted tries, statusRetry and sessionAffinity keep their values. */
 function changedOriginSettings(before: OriginSettings, given: UpdateInput['originSettings']): OriginSettings {
   if (!given) return before;
-  const { tries, statusRetry } = before;
-  return { ...DEFAULT_ORIGIN_SETTINGS, tries, statusRetry, ...given };
+  const { tries, statusRetry, sessionAffinity } = before;
+  return withOrigins({ ...DEFAULT_ORIGIN_SETTINGS, tries, statusRetry, sessionAffinity }, given);
+}
+
+function withOrigins(before: OriginSettings, given: CreateInput['originSettings']): OriginSettings {
+  const sessionAffinity = { ...before.sessionAffinity, ...given?.sessionAffinity };
+  return { ...before, ...given, sessionAffinity };
+}
+
+function withContent(before: ContentSettings, given: CreateInput['contentSettings']): ContentSettings {
+  return { ...before, ...given, charset: { ...before.charset, ...given?.charset } };
 }
 
 function defaultName(domains: readonly Domain[]): string {

@@ -351,7 +351,7 @@ test('saved settings are put back where that is asked for, and the next save bri
   t.deepEqual(next.fields, [{ path: 'name', from: 'Shop', to: 'Shop 2' }]);
 });
 
-test('a rollback restores request buffering, and leaves the body limit to the entry of the site', async (t) => {
+test('a rollback restores request buffering and charset, and leaves the body limit to the entry of the site', async (t) => {
   const clusterId = await newCluster();
   const site = await api.site(clusterId, newDomain(), origins('good.example'));
   const contentOf = async () => (await api.ok('GET', `/sites/${site.id}`)).contentSettings;
@@ -367,6 +367,10 @@ test('a rollback restores request buffering, and leaves the body limit to the en
   t.deepEqual(await contentOf(), first);
   await rollBack(clusterId, unbuffered, { restoreSettings: true });
   t.deepEqual(await contentOf(), { ...first, requestBuffering: false });
+  const charset = { name: 'gbk', force: true, uppercase: false };
+  await api.ok('PATCH', `/sites/${site.id}`, { contentSettings: { charset } });
+  await rollBack(clusterId, buffered, { restoreSettings: true });
+  t.deepEqual(await contentOf(), first);
 });
 
 test('settings can be put back after a rollback without them, and only once', async (t) => {

@@ -1,7 +1,13 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import type { Knex } from 'knex';
-import { BalancePolicy, DomainForm, SiteRequestsSchema, SiteSchema } from '../../proto/gen/svc/config/v1/site_pb.js';
+import {
+  BalancePolicy,
+  DomainForm,
+  SiteContentSchema,
+  SiteRequestsSchema,
+  SiteSchema,
+} from '../../proto/gen/svc/config/v1/site_pb.js';
 import { type Call, systemCall } from '../../runtime/call.ts';
 import { setSiteEnabled } from '../../services/sites/set-site-enabled.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
@@ -63,6 +69,7 @@ test('a site is created with every default, audited and published', async (t) =>
       },
     ],
     originSettings: {
+      sessionAffinity: { enabled: false, ttlSeconds: 3600 },
       policy: 'weighted_random',
       tlsVerify: true,
       websocket: true,
@@ -77,7 +84,12 @@ test('a site is created with every default, audited and published', async (t) =>
       keepaliveIdleSeconds: 60,
       keepaliveMaxRequests: 1000,
     },
-    contentSettings: { requestBodyLimit: 104_857_600, pathNormalization: true, requestBuffering: true },
+    contentSettings: {
+      charset: { name: 'off', force: false, uppercase: false },
+      requestBodyLimit: 104_857_600,
+      pathNormalization: true,
+      requestBuffering: true,
+    },
     ports: { http: [80], https: [443] },
     delivery: {
       state: 'pending',
@@ -188,7 +200,6 @@ test('wrong fields are refused by name, and nothing is written', async (t) => {
     ['/contentSettings/requestBodyLimit', input({ contentSettings: { requestBodyLimit: -1 } })],
     ['/contentSettings/requestBodyLimit', input({ contentSettings: { requestBodyLimit: 10_737_418_241 } })],
     ['/contentSettings/requestBuffering', input({ contentSettings: { requestBuffering: 'off' } })],
-    ['/contentSettings/charset', input({ contentSettings: { charset: {} } })],
     ['/originSettings/policy', settings({ policy: 'random' })],
     ['/originSettings/tries', settings({ tries: 0 })],
     ['/originSettings/tries', settings({ tries: 6 })],
@@ -205,7 +216,13 @@ test('wrong fields are refused by name, and nothing is written', async (t) => {
     ['/originSettings/statusRetry', settings({ statusRetry: 'yes' })],
     // Not configured by this version: refused by name instead of being ignored.
     ['/originSettings/activeHealthCheck', settings({ activeHealthCheck: { enabled: true } })],
-    ['/originSettings/sessionAffinity', settings({ sessionAffinity: { enabled: true } })],
+    ['/originSettings/sessionAffinity/enabled', settings({ sessionAffinity: { enabled: 1 } })],
+    ['/originSettings/sessionAffinity/ttlSeconds', settings({ sessionAffinity: { ttlSeconds: 59 } })],
+    ['/originSettings/sessionAffinity/ttlSeconds', settings({ sessionAffinity: { ttlSeconds: 604_801 } })],
+    ['/originSettings/sessionAffinity/path', settings({ sessionAffinity: { path: '/' } })],
+    ['/contentSettings/charset/name', input({ contentSettings: { charset: { name: 'utf-16' } } })],
+    ['/contentSettings/charset/force', input({ contentSettings: { charset: { force: 'yes' } } })],
+    ['/contentSettings/charset/encoding', input({ contentSettings: { charset: { encoding: 'gbk' } } })],
     ['/originSettings/protocol', settings({ protocol: 'http2' })],
     ['/cacheRules', input({ cacheRules: [] })],
     ['/cacheSettings', input({ cacheSettings: {} })],
@@ -335,12 +352,68 @@ test('PATCH changes the given fields and publishes once', async (t) => {
   await create({ domains: site.domains });
 });
 
-test('PATCH keeps omitted tries and statusRetry, and replaces the rest of originSettings', async (t) => {
-  const site = await create({ originSettings: { tries: 5, statusRetry: false, maxFails: 9, websocket: false } });
-  const first = (await api.ok('PATCH', `/sites/${site.id}`, { originSettings: { keepalive: false } })).site;
-  t.like(first.originSettings, { tries: 5, statusRetry: false, keepalive: false, maxFails: 3, websocket: true });
-  const second = (await api.ok('PATCH', `/sites/${site.id}`, { originSettings: { tries: 2 } })).site;
-  t.like(second.originSettings, { tries: 2, statusRetry: false, keepalive: true });
+test('PATCH keeps omitted tries, statusRetry and sessionAffinity, and replaces the rest of originSettings', async (t) => {
+  const sessionAffinity = { enabled: false, ttlSeconds: 600 };
+  const given = { tries: 5, statusRetry: false, maxFails: 9, websocket: false, sessionAffinity: { ttlSeconds: 600 } };
+  const site = await create({ originSettings: given });
+  t.like(site.originSettings, { tries: 5, sessionAffinity });
+  const patch = async (originSettings: Body) =>
+    (await api.ok('PATCH', `/sites/${site.id}`, { originSettings })).site.originSettings;
+  const kept = { tries: 5, statusRetry: false, sessionAffinity };
+  t.like(await patch({ keepalive: false }), { ...kept, keepalive: false, maxFails: 3, websocket: true });
+  t.like(await patch({ tries: 2 }), { ...kept, tries: 2, keepalive: true });
+  t.deepEqual((await patch({ sessionAffinity: { enabled: true } })).sessionAffinity, {
+    enabled: true,
+    ttlSeconds: 600,
+  });
+  t.deepEqual((await patch({ maxFails: 4 })).sessionAffinity, { enabled: true, ttlSeconds: 600 });
+  t.deepEqual((await patch({ sessionAffinity: { ttlSeconds: 60 } })).sessionAffinity, {
+    enabled: true,
+    ttlSeconds: 60,
+  });
+});
+
+test('only a site with session affinity needs its capability', async (t) => {
+  const site = await create({ originSettings: { sessionAffinity: { enabled: true, ttlSeconds: 7200 } } });
+  const entry = async () => {
+    const row = await sql('config_entry').where({ kind: 'site', resource_id: site.id, to_revision: null }).first();
+    const { pool } = fromBinary(SiteSchema, (await api.entry(clusterId, 'site', site.id))!);
+    return { features: row.features, ttl: pool!.affinityTtlSeconds };
+  };
+  t.deepEqual(await entry(), { features: ['session-affinity-v1'], ttl: 7200 });
+  await api.ok('PATCH', `/sites/${site.id}`, { originSettings: { sessionAffinity: { enabled: false } } });
+  t.deepEqual(await entry(), { features: [], ttl: 0 });
+
+  // A site that was saved before the setting came.
+  await sql('site')
+    .where({ id: site.id })
+    .update({ origin_settings: sql.raw("origin_settings - 'sessionAffinity'") });
+  const before = await api.ok('GET', `/sites/${site.id}`);
+  t.deepEqual(before.originSettings.sessionAffinity, { enabled: false, ttlSeconds: 3600 });
+});
+
+test('a charset is published as it is sent, by an entry of its own, and kept when omitted', async (t) => {
+  const site = await create();
+  const entry = async () => {
+    const body = await api.entry(clusterId, 'site-content', site.id);
+    return body && fromBinary(SiteContentSchema, body);
+  };
+  t.is(await entry(), undefined);
+  for (const [charset, saved, sent] of [
+    [{ name: 'gbk' }, { name: 'gbk', force: false, uppercase: false }, { charset: 'gbk', forceCharset: false }],
+    [{ force: true }, { name: 'gbk', force: true, uppercase: false }, { charset: 'gbk', forceCharset: true }],
+    [{ uppercase: true }, { name: 'gbk', force: true, uppercase: true }, { charset: 'GBK', forceCharset: true }],
+    [undefined, { name: 'gbk', force: true, uppercase: true }, { charset: 'GBK', forceCharset: true }],
+    [{ name: 'off' }, { name: 'off', force: true, uppercase: true }, undefined],
+  ] as const) {
+    const contentSettings = { requestBodyLimit: 1, ...(charset && { charset }) };
+    const after = (await api.ok('PATCH', `/sites/${site.id}`, { contentSettings })).site;
+    t.deepEqual(after.contentSettings.charset, saved);
+    t.like((await entry()) ?? { charset: undefined }, sent ?? { charset: undefined });
+  }
+  const made = await create({ contentSettings: { charset: { name: 'utf-8' } } });
+  const row = await sql('config_entry').where({ kind: 'site-content', resource_id: made.id }).first();
+  t.deepEqual(row.features, ['site-content-v1']);
 });
 
 test('path normalization and request buffering are on for a new site and kept when omitted', async (t) => {
@@ -373,7 +446,8 @@ test('path normalization and request buffering are on for a new site and kept wh
     .where({ id: site.id })
     .update({ content_settings: JSON.stringify({ requestBodyLimit: 7 }) });
   const before = (await api.ok('GET', `/sites/${site.id}`)).contentSettings;
-  t.deepEqual(before, { requestBodyLimit: 7, pathNormalization: false, requestBuffering: true });
+  const charset = { name: 'off', force: false, uppercase: false };
+  t.deepEqual(before, { charset, requestBodyLimit: 7, pathNormalization: false, requestBuffering: true });
 });
 
 test('PATCH with nothing new writes nothing', async (t) => {

@@ -495,12 +495,39 @@ export interface Cluster {
 }
 
 export interface ContentSettings {
+  /** Charset in the `Content-Type` header of text/*, application/javascript, application/json and application/xml responses from the origin. Bodies are not converted. */
+  charset: {
+    /** `charset` of the `Content-Type` header; off: headers stay unchanged. Default off. */
+    name: 'off' | 'utf-8' | 'gbk' | 'gb18030' | 'gb2312' | 'big5' | 'iso-8859-1' | 'shift_jis' | 'euc-kr';
+    /** Whether the charset replaces that of the origin. Default false. */
+    force: boolean;
+    /** Whether the name is sent in upper case. Default false. */
+    uppercase: boolean;
+  };
   /** Maximum request body size in bytes; 0: unlimited. Default 104857600. 0 to 10737418240. */
   requestBodyLimit: number;
   /** Whether rules and the origin get the same path: unreserved characters decoded, dot segments removed (RFC 3986). Ambiguous paths get 400. Default for a new site: true; sites from before the setting have false. */
   pathNormalization: boolean;
   /** Whether nodes gather a request body, up to 16 MiB, before they connect to an origin. Off: bodies are sent as they arrive, and the WAF does not inspect them. Default true; an update that omits it keeps it. */
   requestBuffering: boolean;
+}
+
+export interface ContentSettingsInput {
+  /** Charset in the `Content-Type` header of text/*, application/javascript, application/json and application/xml responses from the origin. Bodies are not converted. */
+  charset?: {
+    /** `charset` of the `Content-Type` header; off: headers stay unchanged. Default off. */
+    name?: 'off' | 'utf-8' | 'gbk' | 'gb18030' | 'gb2312' | 'big5' | 'iso-8859-1' | 'shift_jis' | 'euc-kr' | undefined;
+    /** Whether the charset replaces that of the origin. Default false. */
+    force?: boolean | undefined;
+    /** Whether the name is sent in upper case. Default false. */
+    uppercase?: boolean | undefined;
+  } | undefined;
+  /** Maximum request body size in bytes; 0: unlimited. Default 104857600. 0 to 10737418240. */
+  requestBodyLimit?: number | undefined;
+  /** Whether rules and the origin get the same path: unreserved characters decoded, dot segments removed (RFC 3986). Ambiguous paths get 400. Default for a new site: true; sites from before the setting have false. */
+  pathNormalization?: boolean | undefined;
+  /** Whether nodes gather a request body, up to 16 MiB, before they connect to an origin. Off: bodies are sent as they arrive, and the WAF does not inspect them. Default true; an update that omits it keeps it. */
+  requestBuffering?: boolean | undefined;
 }
 
 export interface Delivery {
@@ -1094,6 +1121,13 @@ export interface OriginSettings {
   keepaliveIdleSeconds: number;
   /** 1 to 100000; default 1000. */
   keepaliveMaxRequests: number;
+  /** Keeps each visitor on one origin of a group while that origin is healthy. On a site that enables it, nodes need the capability `session-affinity-v1`. An update keeps omitted fields. Default {"enabled":false,"ttlSeconds":3600}. */
+  sessionAffinity: {
+    /** Whether a cookie keeps each visitor on one origin. Default false. */
+    enabled: boolean;
+    /** Lifetime of the cookie in seconds, renewed after half of it. Default 3600. 60 to 604800. */
+    ttlSeconds: number;
+  };
   /** Attempts per request. 1 to 5; default 3. */
   tries: number;
   /** Whether requests are retried after 502, 503 and 504 responses. Default true. */

@@ -13,6 +13,7 @@ import type {
   Change,
   ClientIpSettings,
   Cluster,
+  ContentSettingsInput,
   DnsCredential,
   EnrollmentProgress,
   ExclusionHit,
@@ -1687,19 +1688,19 @@ export interface SitesCreateInput {
     keepaliveIdleSeconds?: number | undefined;
     /** 1 to 100000; default 1000. */
     keepaliveMaxRequests?: number | undefined;
+    /** Keeps each visitor on one origin of a group while that origin is healthy. On a site that enables it, nodes need the capability `session-affinity-v1`. An update keeps omitted fields. Default {"enabled":false,"ttlSeconds":3600}. */
+    sessionAffinity?: {
+      /** Whether a cookie keeps each visitor on one origin. Default false. */
+      enabled?: boolean | undefined;
+      /** Lifetime of the cookie in seconds, renewed after half of it. Default 3600. 60 to 604800. */
+      ttlSeconds?: number | undefined;
+    } | undefined;
     /** Attempts per request. 1 to 5; default 3. */
     tries?: number | undefined;
     /** Whether requests are retried after 502, 503 and 504 responses. Default true. */
     statusRetry?: boolean | undefined;
   } | undefined;
-  contentSettings?: {
-    /** Maximum request body size in bytes; 0: unlimited. Default 104857600. 0 to 10737418240. */
-    requestBodyLimit?: number | undefined;
-    /** Whether rules and the origin get the same path: unreserved characters decoded, dot segments removed (RFC 3986). Ambiguous paths get 400. Default for a new site: true; sites from before the setting have false. */
-    pathNormalization?: boolean | undefined;
-    /** Whether nodes gather a request body, up to 16 MiB, before they connect to an origin. Off: bodies are sent as they arrive, and the WAF does not inspect them. Default true; an update that omits it keeps it. */
-    requestBuffering?: boolean | undefined;
-  } | undefined;
+  contentSettings?: ContentSettingsInput | undefined;
   /** An omitted list has the usual port: 80, 443. At least one list must not be empty. */
   ports?: {
     /** Ports for HTTP: 80 and those of the cluster (listen-ports); sorted, each once. Up to 17 entries. */
@@ -1750,19 +1751,19 @@ export interface SitesUpdateInput {
     keepaliveIdleSeconds?: number | undefined;
     /** 1 to 100000; default 1000. */
     keepaliveMaxRequests?: number | undefined;
+    /** Keeps each visitor on one origin of a group while that origin is healthy. On a site that enables it, nodes need the capability `session-affinity-v1`. An update keeps omitted fields. */
+    sessionAffinity?: {
+      /** Whether a cookie keeps each visitor on one origin. Default false. */
+      enabled?: boolean | undefined;
+      /** Lifetime of the cookie in seconds, renewed after half of it. Default 3600. 60 to 604800. */
+      ttlSeconds?: number | undefined;
+    } | undefined;
     /** Attempts per request. 1 to 5. */
     tries?: number | undefined;
     /** Whether requests are retried after 502, 503 and 504 responses. */
     statusRetry?: boolean | undefined;
   } | undefined;
-  contentSettings?: {
-    /** Maximum request body size in bytes; 0: unlimited. Default 104857600. 0 to 10737418240. */
-    requestBodyLimit?: number | undefined;
-    /** Whether rules and the origin get the same path: unreserved characters decoded, dot segments removed (RFC 3986). Ambiguous paths get 400. Default for a new site: true; sites from before the setting have false. */
-    pathNormalization?: boolean | undefined;
-    /** Whether nodes gather a request body, up to 16 MiB, before they connect to an origin. Off: bodies are sent as they arrive, and the WAF does not inspect them. Default true; an update that omits it keeps it. */
-    requestBuffering?: boolean | undefined;
-  } | undefined;
+  contentSettings?: ContentSettingsInput | undefined;
   /** An omitted list stays unchanged. At least one list must not be empty. */
   ports?: {
     /** Ports for HTTP: 80 and those of the cluster (listen-ports); sorted, each once. Up to 17 entries. */
@@ -4033,7 +4034,7 @@ export interface Api {
     standing: Call<'sites.standing'>;
     /** Returns the saved settings of a site that no node runs. `GET /sites/{id}/unpublished`: For operators; a read-only access key suffices. */
     unpublished: Call<'sites.unpublished'>;
-    /** Changes the given fields of a site. Inside `originSettings`, omitted `tries` and `statusRetry` keep their values; other omitted fields return to their defaults. `PATCH /sites/{id}`: For operators; a read-only access key is rejected. */
+    /** Changes the given fields of a site. Inside `originSettings`, omitted `tries`, `statusRetry` and `sessionAffinity` keep their values; other omitted fields return to their defaults. `PATCH /sites/{id}`: For operators; a read-only access key is rejected. */
     update: Call<'sites.update'>;
     waf: {
       events: {

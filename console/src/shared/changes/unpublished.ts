@@ -25,7 +25,7 @@ export function useSaveContext(): SaveContext | null {
 
 /** Kinds of settings that a procedure publishes, by its path. */
 const PUBLISHED: Readonly<Record<string, readonly string[]>> = {
-  'sites/update': ['site', 'site-requests', 'site-rules'],
+  'sites/update': ['site', 'site-requests', 'site-content', 'site-rules'],
   'sites/https/set': ['site-https', 'site-compression'],
   'sites/waf/update': ['site-waf'],
   'sites/rules/set': ['site-rules'],

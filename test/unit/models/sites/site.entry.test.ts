@@ -78,3 +78,16 @@ test('ports of its own need edge-ports-v1 and are referred to; the usual ones ar
   t.deepEqual(disabled.features, []);
   t.is(Buffer.from(disabled.body).toString('hex'), GOLDEN.disabled);
 });
+
+test('settings of before session affinity show, route and bypass as if it were off', (t) => {
+  const { settings } = compileSite(site());
+  const { sessionAffinity: _, ...originSettings } = DEFAULT_ORIGIN_SETTINGS;
+  const old = { ...settings, originSettings };
+  t.deepEqual(siteKind.shown!(old), siteKind.shown!(settings!));
+  t.false(siteKind.routes!(old, settings!));
+  const pinned = { ...DEFAULT_ORIGIN_SETTINGS, sessionAffinity: { enabled: true, ttlSeconds: 60 } };
+  t.true(siteKind.routes!(old, compileSite(site({ originSettings: pinned })).settings!));
+  const moved = compileSite(site({ domains: [{ form: 'exact', name: 'b.com' }], originSettings: pinned }));
+  const bypass = siteKind.bypass as (stable: object, now: typeof moved) => typeof moved | undefined;
+  t.deepEqual(bypass(old, moved)!.features, []);
+});

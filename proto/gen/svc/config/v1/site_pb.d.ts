@@ -237,6 +237,13 @@ export declare type OriginPool = Message<"svc.config.v1.OriginPool"> & {
    * @generated from field: uint32 keepalive_max_requests = 13;
    */
   keepaliveMaxRequests: number;
+
+  /**
+   * Lifetime in seconds of the cookie that keeps a visitor on one origin; 0 = no cookie.
+   *
+   * @generated from field: uint32 affinity_ttl_seconds = 50;
+   */
+  affinityTtlSeconds: number;
 };
 
 /**
@@ -272,6 +279,33 @@ export declare type SiteRequests = Message<"svc.config.v1.SiteRequests"> & {
  * Use `create(SiteRequestsSchema)` to create a new message.
  */
 export declare const SiteRequestsSchema: GenMessage<SiteRequests>;
+
+/**
+ * Kind "site-content", id = site id: what the edge says about the content of origins. Without an entry it says nothing.
+ *
+ * @generated from message svc.config.v1.SiteContent
+ */
+export declare type SiteContent = Message<"svc.config.v1.SiteContent"> & {
+  /**
+   * "charset" of Content-Type as it is sent, of the name that the site has; "" = none.
+   *
+   * @generated from field: string charset = 1;
+   */
+  charset: string;
+
+  /**
+   * It replaces a charset of the origin.
+   *
+   * @generated from field: bool force_charset = 2;
+   */
+  forceCharset: boolean;
+};
+
+/**
+ * Describes the message svc.config.v1.SiteContent.
+ * Use `create(SiteContentSchema)` to create a new message.
+ */
+export declare const SiteContentSchema: GenMessage<SiteContent>;
 
 /**
  * Form of a domain, in the order of precedence.

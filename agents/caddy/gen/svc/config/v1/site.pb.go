@@ -429,8 +429,10 @@ type OriginPool struct {
 	ReadTimeoutMs        uint32 `protobuf:"varint,11,opt,name=read_timeout_ms,json=readTimeoutMs,proto3" json:"read_timeout_ms,omitempty"`
 	KeepaliveIdleSeconds uint32 `protobuf:"varint,12,opt,name=keepalive_idle_seconds,json=keepaliveIdleSeconds,proto3" json:"keepalive_idle_seconds,omitempty"`
 	KeepaliveMaxRequests uint32 `protobuf:"varint,13,opt,name=keepalive_max_requests,json=keepaliveMaxRequests,proto3" json:"keepalive_max_requests,omitempty"`
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
+	// Lifetime in seconds of the cookie that keeps a visitor on one origin; 0 = no cookie.
+	AffinityTtlSeconds uint32 `protobuf:"varint,50,opt,name=affinity_ttl_seconds,json=affinityTtlSeconds,proto3" json:"affinity_ttl_seconds,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *OriginPool) Reset() {
@@ -554,6 +556,13 @@ func (x *OriginPool) GetKeepaliveMaxRequests() uint32 {
 	return 0
 }
 
+func (x *OriginPool) GetAffinityTtlSeconds() uint32 {
+	if x != nil {
+		return x.AffinityTtlSeconds
+	}
+	return 0
+}
+
 // Kind "site-requests", id = site id: how requests of a site are read and sent to its origins. Without an entry every field
 // has its default.
 type SiteRequests struct {
@@ -610,6 +619,61 @@ func (x *SiteRequests) GetPathNormalization() bool {
 	return false
 }
 
+// Kind "site-content", id = site id: what the edge says about the content of origins. Without an entry it says nothing.
+type SiteContent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "charset" of Content-Type as it is sent, of the name that the site has; "" = none.
+	Charset string `protobuf:"bytes,1,opt,name=charset,proto3" json:"charset,omitempty"`
+	// It replaces a charset of the origin.
+	ForceCharset  bool `protobuf:"varint,2,opt,name=force_charset,json=forceCharset,proto3" json:"force_charset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SiteContent) Reset() {
+	*x = SiteContent{}
+	mi := &file_svc_config_v1_site_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SiteContent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SiteContent) ProtoMessage() {}
+
+func (x *SiteContent) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_config_v1_site_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SiteContent.ProtoReflect.Descriptor instead.
+func (*SiteContent) Descriptor() ([]byte, []int) {
+	return file_svc_config_v1_site_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *SiteContent) GetCharset() string {
+	if x != nil {
+		return x.Charset
+	}
+	return ""
+}
+
+func (x *SiteContent) GetForceCharset() bool {
+	if x != nil {
+		return x.ForceCharset
+	}
+	return false
+}
+
 var File_svc_config_v1_site_proto protoreflect.FileDescriptor
 
 const file_svc_config_v1_site_proto_rawDesc = "" +
@@ -640,7 +704,7 @@ const file_svc_config_v1_site_proto_rawDesc = "" +
 	"\vhost_header\x18\a \x01(\tR\n" +
 	"hostHeader\x12\x10\n" +
 	"\x03sni\x18\b \x01(\tR\x03sni\x12\x14\n" +
-	"\x05group\x18\t \x01(\tR\x05group\"\x88\x04\n" +
+	"\x05group\x18\t \x01(\tR\x05group\"\xba\x04\n" +
 	"\n" +
 	"OriginPool\x124\n" +
 	"\x06policy\x18\x01 \x01(\x0e2\x1c.svc.config.v1.BalancePolicyR\x06policy\x12\x1d\n" +
@@ -657,10 +721,14 @@ const file_svc_config_v1_site_proto_rawDesc = "" +
 	" \x01(\rR\rsendTimeoutMs\x12&\n" +
 	"\x0fread_timeout_ms\x18\v \x01(\rR\rreadTimeoutMs\x124\n" +
 	"\x16keepalive_idle_seconds\x18\f \x01(\rR\x14keepaliveIdleSeconds\x124\n" +
-	"\x16keepalive_max_requests\x18\r \x01(\rR\x14keepaliveMaxRequests\"b\n" +
+	"\x16keepalive_max_requests\x18\r \x01(\rR\x14keepaliveMaxRequests\x120\n" +
+	"\x14affinity_ttl_seconds\x182 \x01(\rR\x12affinityTtlSeconds\"b\n" +
 	"\fSiteRequests\x12#\n" +
 	"\rstream_bodies\x18\x01 \x01(\bR\fstreamBodies\x12-\n" +
-	"\x12path_normalization\x18\x02 \x01(\bR\x11pathNormalization*\x8b\x01\n" +
+	"\x12path_normalization\x18\x02 \x01(\bR\x11pathNormalization\"L\n" +
+	"\vSiteContent\x12\x18\n" +
+	"\acharset\x18\x01 \x01(\tR\acharset\x12#\n" +
+	"\rforce_charset\x18\x02 \x01(\bR\fforceCharset*\x8b\x01\n" +
 	"\n" +
 	"DomainForm\x12\x1b\n" +
 	"\x17DOMAIN_FORM_UNSPECIFIED\x10\x00\x12\x15\n" +
@@ -687,7 +755,7 @@ func file_svc_config_v1_site_proto_rawDescGZIP() []byte {
 }
 
 var file_svc_config_v1_site_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_svc_config_v1_site_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_svc_config_v1_site_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_svc_config_v1_site_proto_goTypes = []any{
 	(DomainForm)(0),      // 0: svc.config.v1.DomainForm
 	(BalancePolicy)(0),   // 1: svc.config.v1.BalancePolicy
@@ -696,6 +764,7 @@ var file_svc_config_v1_site_proto_goTypes = []any{
 	(*Origin)(nil),       // 4: svc.config.v1.Origin
 	(*OriginPool)(nil),   // 5: svc.config.v1.OriginPool
 	(*SiteRequests)(nil), // 6: svc.config.v1.SiteRequests
+	(*SiteContent)(nil),  // 7: svc.config.v1.SiteContent
 }
 var file_svc_config_v1_site_proto_depIdxs = []int32{
 	3, // 0: svc.config.v1.Site.domains:type_name -> svc.config.v1.Domain
@@ -721,7 +790,7 @@ func file_svc_config_v1_site_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_config_v1_site_proto_rawDesc), len(file_svc_config_v1_site_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   5,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
