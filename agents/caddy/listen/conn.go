@@ -58,6 +58,7 @@ type Conn struct {
 	rest    *bufio.Reader
 
 	http1 http1
+	reads reads
 	// State of TLS, for requests of HTTP/1; else nil.
 	secure *tls.ConnectionState
 
@@ -110,8 +111,16 @@ func (c *Conn) readRaw(p []byte) (int, error) {
 		}
 		return c.took(p[:n], err)
 	}
-	n, err := c.Conn.Read(p)
+	n, err := c.reads.read(c.Conn, p, c.plain)
 	return c.took(p[:n], err)
+}
+
+// SetReadDeadline limits reads; it holds for one that is under way, too.
+func (c *Conn) SetReadDeadline(t time.Time) error { return c.reads.setDeadline(c.Conn, t) }
+
+// SetDeadline limits reads and writes.
+func (c *Conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.Conn.SetWriteDeadline(t))
 }
 
 // took looks at what was read.
@@ -253,6 +262,7 @@ func (c *Conn) Close() error {
 	}
 	c.registry.remove(c)
 	err := c.Conn.Close()
+	c.reads.close()
 	c.meter.Close()
 	return err
 }

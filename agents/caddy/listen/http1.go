@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"encoding/hex"
+	"errors"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -72,19 +73,29 @@ type secureConn struct {
 	tls   *tls.Conn
 	under *Conn
 	state *tls.ConnectionState
+	reads reads
 }
 
 func newSecureConn(conn *tls.Conn, under *Conn) *secureConn {
 	state := conn.ConnectionState()
-	return &secureConn{conn, under, &state}
+	return &secureConn{tls: conn, under: under, state: &state}
 }
 
-func (c *secureConn) Read(p []byte) (int, error)         { return c.under.http1.read(p, c.tls.Read) }
+func (c *secureConn) Read(p []byte) (int, error)         { return c.under.http1.read(p, c.read) }
+func (c *secureConn) read(p []byte) (int, error)         { return c.reads.read(c.tls, p, true) }
 func (c *secureConn) Write(p []byte) (int, error)        { return c.under.http1.write(p, c.tls.Write) }
-func (c *secureConn) Close() error                       { return c.tls.Close() }
 func (c *secureConn) CloseWrite() error                  { return c.tls.CloseWrite() }
 func (c *secureConn) LocalAddr() net.Addr                { return c.tls.LocalAddr() }
 func (c *secureConn) RemoteAddr() net.Addr               { return c.tls.RemoteAddr() }
-func (c *secureConn) SetDeadline(t time.Time) error      { return c.tls.SetDeadline(t) }
-func (c *secureConn) SetReadDeadline(t time.Time) error  { return c.tls.SetReadDeadline(t) }
+func (c *secureConn) SetReadDeadline(t time.Time) error  { return c.reads.setDeadline(c.tls, t) }
 func (c *secureConn) SetWriteDeadline(t time.Time) error { return c.tls.SetWriteDeadline(t) }
+
+func (c *secureConn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}
+
+func (c *secureConn) Close() error {
+	err := c.tls.Close()
+	c.reads.close()
+	return err
+}
