@@ -36,6 +36,7 @@ export const CAPABILITIES = {
   'raw-path-v1': 'the raw path of a request in rules',
   'session-affinity-v1': 'keeps visitors on one origin by a cookie, as each site sets it',
   'site-content-v1': 'names the charset of responses, as each site sets it',
+  'active-health-v1': 'checks the origins of sites by itself, and reports their health',
   'vitals-v1': 'reports every 5 s the health of sites that just changed, while the console requests it',
 } as const;
 

@@ -36,6 +36,7 @@ import * as serviceAccounts from '../resources/service-accounts.ts';
 import * as sessionTicketKeys from '../resources/session-ticket-keys.ts';
 import * as settings from '../resources/settings.ts';
 import * as siteDelivery from '../resources/site-delivery.ts';
+import * as siteHealthCheck from '../resources/site-health-check.ts';
 import * as siteHttps from '../resources/site-https.ts';
 import * as siteOrigins from '../resources/site-origins.ts';
 import * as siteStanding from '../resources/site-standing.ts';
@@ -87,6 +88,7 @@ export const RESOURCE_FILES = [
   sessionTicketKeys,
   settings,
   siteDelivery,
+  siteHealthCheck,
   siteHttps,
   siteOrigins,
   siteStanding,

@@ -1,6 +1,7 @@
 // Origins of a site, how they are chosen and talked to, and what bodies may be sent to them.
 import Type, { type Static, type TSchema } from 'typebox';
 import { OneOf } from '../scalars/common.ts';
+import { ActiveHealthCheck, ActiveHealthCheckInput } from './site-health-check.ts';
 
 const Scheme = Type.Union([Type.Literal('http'), Type.Literal('https')]);
 
@@ -99,6 +100,7 @@ const affinity = {
 
 /** Keep their values when an update omits them. */
 const keptFields = {
+  activeHealthCheck: ActiveHealthCheck,
   sessionAffinity: Type.Object(affinityFields, affinity),
   tries: Type.Integer({ minimum: 1, maximum: 5, default: 3, description: 'Attempts per request.' }),
   statusRetry: Type.Boolean({
@@ -116,8 +118,9 @@ export function originSettingsInput(use: 'create' | 'update') {
   const sessionAffinity = Type.Partial(Type.Object(affinityFields), { ...affinity, additionalProperties: false });
   const kept =
     use === 'create'
-      ? { ...keptFields, sessionAffinity }
+      ? { ...keptFields, activeHealthCheck: ActiveHealthCheckInput, sessionAffinity }
       : {
+          activeHealthCheck: withoutDefault(ActiveHealthCheckInput),
           sessionAffinity: withoutDefault(sessionAffinity),
           tries: withoutDefault(keptFields.tries),
           statusRetry: withoutDefault(keptFields.statusRetry),

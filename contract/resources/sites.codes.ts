@@ -29,7 +29,7 @@ export const attention = {
 
 /** Of the specification. */
 export const siteFeatures = {
-  activeHealthCheck: { capability: 'active-health-v1', configured: false },
+  activeHealthCheck: { capability: 'active-health-v1', configured: true },
   sessionAffinity: { capability: 'session-affinity-v1', configured: true },
   originHttp2: { capability: 'site-content-v1', configured: false },
   errorPages: { capability: 'site-content-v1', configured: false },

@@ -219,8 +219,8 @@ export const sites = resource('sites', {
     method: 'PATCH',
     path: '/sites/{id}',
     summary:
-      'Changes the given fields of a site. Inside `originSettings`, omitted `tries`, `statusRetry` and ' +
-      '`sessionAffinity` keep their values; other omitted fields return to their defaults.',
+      'Changes the given fields of a site. Inside `originSettings`, omitted `activeHealthCheck`, `tries`, ' +
+      '`statusRetry` and `sessionAffinity` keep their values; other omitted fields return to their defaults.',
     input: Input({
       id: Id,
       name: Type.Optional(SiteName),

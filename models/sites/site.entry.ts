@@ -12,6 +12,7 @@ import {
 } from '../../contract/resources/site-origins.ts';
 import { type Domain, type DomainForm as Form, formatDomain, parseDomain } from '../../contract/scalars/domain.ts';
 import {
+  ActiveHealthCheckSchema,
   BalancePolicy,
   DomainForm,
   type Domain as DomainMessage,
@@ -43,6 +44,7 @@ export interface SiteSource {
 
 /** Of the settings for origins those that sites have lacked which were saved before they came. */
 export const ORIGIN_SETTINGS_BEFORE = {
+  activeHealthCheck: DEFAULT_ORIGIN_SETTINGS.activeHealthCheck,
   sessionAffinity: DEFAULT_ORIGIN_SETTINGS.sessionAffinity,
 } satisfies Partial<OriginSettings>;
 
@@ -136,12 +138,17 @@ export function compileSite(site: SiteSource): CompiledEntry {
   };
 }
 
-function compilePool({ policy, sessionAffinity, ...settings }: OriginSettings) {
+function compilePool({ policy, sessionAffinity, activeHealthCheck, ...settings }: OriginSettings) {
   return create(OriginPoolSchema, {
     ...settings,
     policy: POLICIES[policy],
     affinityTtlSeconds: sessionAffinity.enabled ? sessionAffinity.ttlSeconds : 0,
+    ...(activeHealthCheck.enabled ? { activeHealthCheck: compileHealthCheck(activeHealthCheck) } : {}),
   });
+}
+
+function compileHealthCheck({ enabled: _, method, ...check }: OriginSettings['activeHealthCheck']) {
+  return create(ActiveHealthCheckSchema, { ...check, head: method === 'HEAD' });
 }
 
 function extraPorts({ http, https }: SitePorts): string[] {
@@ -194,7 +201,9 @@ export function capabilitiesOfSite({
   const groups = enabled && origins.some(({ group }) => group !== '');
   const own = enabled && !areUsual(ports);
   const affinity = enabled && originSettings.sessionAffinity.enabled;
+  const checks = enabled && originSettings.activeHealthCheck.enabled;
   return [
+    ...(checks ? ['active-health-v1'] : []),
     ...(forms ? ['domains-v2'] : []),
     ...(own ? ['edge-ports-v1'] : []),
     ...(groups ? ['rules-v2'] : []),

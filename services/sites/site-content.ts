@@ -15,6 +15,7 @@ import { normaliseHostName } from '../../contract/scalars/host-name.ts';
 import { normaliseOriginAddress } from '../../contract/scalars/origin-address.ts';
 import type { SiteContent } from '../../models/sites/site.ts';
 import { USUAL_PORTS } from '../../models/sites/site-ports.ts';
+import { changedHealthCheck } from './health-check.ts';
 import { changedPorts } from './site-ports.ts';
 
 type CreateInput = Input<typeof sites.create>;
@@ -46,16 +47,17 @@ export function changedContent(before: SiteContent, input: UpdateInput): SiteCon
   };
 }
 
-/** Given settings replace the saved ones as a whole, but omitted tries, statusRetry and sessionAffinity keep their values. */
+/** Given settings replace the saved ones as a whole, but those that the contract names keep their values. */
 function changedOriginSettings(before: OriginSettings, given: UpdateInput['originSettings']): OriginSettings {
   if (!given) return before;
-  const { tries, statusRetry, sessionAffinity } = before;
-  return withOrigins({ ...DEFAULT_ORIGIN_SETTINGS, tries, statusRetry, sessionAffinity }, given);
+  const { tries, statusRetry, sessionAffinity, activeHealthCheck } = before;
+  return withOrigins({ ...DEFAULT_ORIGIN_SETTINGS, tries, statusRetry, sessionAffinity, activeHealthCheck }, given);
 }
 
 function withOrigins(before: OriginSettings, given: CreateInput['originSettings']): OriginSettings {
   const sessionAffinity = { ...before.sessionAffinity, ...given?.sessionAffinity };
-  return { ...before, ...given, sessionAffinity };
+  const activeHealthCheck = changedHealthCheck(before.activeHealthCheck, given?.activeHealthCheck);
+  return { ...before, ...given, sessionAffinity, activeHealthCheck };
 }
 
 function withContent(before: ContentSettings, given: CreateInput['contentSettings']): ContentSettings {

@@ -42,6 +42,40 @@ const compiled = async (id: string, cluster = clusterId) => {
   return body && fromBinary(SiteSchema, body);
 };
 
+const HEALTH_CHECK = {
+  enabled: false,
+  path: '/',
+  method: 'GET',
+  expectedStatusMin: 200,
+  expectedStatusMax: 399,
+  host: '',
+  intervalSeconds: 30,
+  timeoutSeconds: 5,
+  healthyThreshold: 2,
+  unhealthyThreshold: 3,
+};
+
+/** Checks that no site may have, with the field at fault. */
+const UNHEALTHY_CHECKS: [field: string, check: object][] = [
+  ['path', { path: 'up' }],
+  ['path', { path: '/a b' }],
+  ['path', { path: '/a#b' }],
+  ['path', { path: `/${'a'.repeat(1024)}` }],
+  ['method', { method: 'POST' }],
+  ['host', { host: 'a b' }],
+  ['expectedStatusMin', { expectedStatusMin: 99 }],
+  ['expectedStatusMax', { expectedStatusMax: 600 }],
+  ['expectedStatusMax', { expectedStatusMin: 300, expectedStatusMax: 299 }],
+  ['intervalSeconds', { intervalSeconds: 4 }],
+  ['intervalSeconds', { intervalSeconds: 301 }],
+  ['timeoutSeconds', { timeoutSeconds: 0 }],
+  ['timeoutSeconds', { intervalSeconds: 60, timeoutSeconds: 61 }],
+  ['timeoutSeconds', { intervalSeconds: 5, timeoutSeconds: 6 }],
+  ['healthyThreshold', { healthyThreshold: 11 }],
+  ['unhealthyThreshold', { unhealthyThreshold: 0 }],
+  ['port', { port: 80 }],
+];
+
 test('a site is created with every default, audited and published', async (t) => {
   const name = domain();
   const answer = await api.call('POST', '/sites', { clusterId, domains: [name], origins: [{ address: '8.8.8.8' }] });
@@ -83,6 +117,7 @@ test('a site is created with every default, audited and published', async (t) =>
       readTimeoutMs: 60_000,
       keepaliveIdleSeconds: 60,
       keepaliveMaxRequests: 1000,
+      activeHealthCheck: HEALTH_CHECK,
     },
     contentSettings: {
       charset: { name: 'off', force: false, uppercase: false },
@@ -214,8 +249,11 @@ test('wrong fields are refused by name, and nothing is written', async (t) => {
     ['/originSettings/keepaliveIdleSeconds', settings({ keepaliveIdleSeconds: 0 })],
     ['/originSettings/keepaliveMaxRequests', settings({ keepaliveMaxRequests: 100_001 })],
     ['/originSettings/statusRetry', settings({ statusRetry: 'yes' })],
+    ...UNHEALTHY_CHECKS.map(([field, check]): [string, object] => [
+      `/originSettings/activeHealthCheck/${field}`,
+      settings({ activeHealthCheck: check }),
+    ]),
     // Not configured by this version: refused by name instead of being ignored.
-    ['/originSettings/activeHealthCheck', settings({ activeHealthCheck: { enabled: true } })],
     ['/originSettings/sessionAffinity/enabled', settings({ sessionAffinity: { enabled: 1 } })],
     ['/originSettings/sessionAffinity/ttlSeconds', settings({ sessionAffinity: { ttlSeconds: 59 } })],
     ['/originSettings/sessionAffinity/ttlSeconds', settings({ sessionAffinity: { ttlSeconds: 604_801 } })],
@@ -414,6 +452,47 @@ test('a charset is published as it is sent, by an entry of its own, and kept whe
   const made = await create({ contentSettings: { charset: { name: 'utf-8' } } });
   const row = await sql('config_entry').where({ kind: 'site-content', resource_id: made.id }).first();
   t.deepEqual(row.features, ['site-content-v1']);
+});
+
+test('PATCH keeps an omitted activeHealthCheck and its omitted fields; only a site with checks needs the capability', async (t) => {
+  const host = 'check.example:8080';
+  const activeHealthCheck = { enabled: true, path: '/up?deep=1', method: 'HEAD', host: 'Check.example:8080' };
+  const site = await create({ originSettings: { maxFails: 9, activeHealthCheck } });
+  const saved = { ...HEALTH_CHECK, ...activeHealthCheck, host };
+  t.deepEqual(site.originSettings.activeHealthCheck, saved);
+  const needed = async () =>
+    (await sql('config_entry').where({ kind: 'site', resource_id: site.id, to_revision: null }).first()).features;
+  const patch = async (originSettings: object) =>
+    (await api.ok('PATCH', `/sites/${site.id}`, { originSettings })).site.originSettings;
+  t.deepEqual(await needed(), ['active-health-v1']);
+  const { $typeName: _, ...told } = (await compiled(site.id))!.pool!.activeHealthCheck!;
+  t.deepEqual(told, {
+    path: '/up?deep=1',
+    head: true,
+    expectedStatusMin: 200,
+    expectedStatusMax: 399,
+    host,
+    intervalSeconds: 30,
+    timeoutSeconds: 5,
+    healthyThreshold: 2,
+    unhealthyThreshold: 3,
+  });
+  t.like(await patch({ keepalive: false }), { maxFails: 3, activeHealthCheck: saved });
+  const slower = { ...saved, intervalSeconds: 60 };
+  t.deepEqual((await patch({ activeHealthCheck: { intervalSeconds: 60 } })).activeHealthCheck, slower);
+  // Judged with the fields that are kept.
+  await api.badField(t, '/originSettings/activeHealthCheck/timeoutSeconds', 'PATCH', `/sites/${site.id}`, {
+    originSettings: { activeHealthCheck: { intervalSeconds: 5, timeoutSeconds: 6 } },
+  });
+  t.deepEqual((await patch({ activeHealthCheck: { enabled: false } })).activeHealthCheck, {
+    ...slower,
+    enabled: false,
+  });
+  t.deepEqual(await needed(), []);
+  t.is((await compiled(site.id))!.pool!.activeHealthCheck, undefined);
+  // As a site of before was saved.
+  await sql.raw(`update site set origin_settings = origin_settings - 'activeHealthCheck' where id = ?`, [site.id]);
+  t.deepEqual((await api.ok('GET', `/sites/${site.id}`)).originSettings.activeHealthCheck, HEALTH_CHECK);
 });
 
 test('path normalization and request buffering are on for a new site and kept when omitted', async (t) => {
@@ -668,7 +747,7 @@ test('features tell what the nodes lack', async (t) => {
   t.deepEqual(after.brotli, { available: true, reason: null });
   t.deepEqual(after.crs, { available: true, reason: null });
   t.deepEqual(after.crsExclusions, { available: false, reason: 'nodes' });
-  t.deepEqual(after.activeHealthCheck, { available: false, reason: 'console' });
+  t.deepEqual(after.activeHealthCheck, { available: true, reason: null });
   t.deepEqual(after.rulesV2, { available: true, reason: null });
   t.deepEqual(after.rulesV3, { available: false, reason: 'nodes' });
   await api.refused(t, [404, 'SITE_NOT_FOUND'], 'GET', '/sites/nobody/features');

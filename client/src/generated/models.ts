@@ -16,6 +16,54 @@ export interface AccessKey {
   revokedAt: string | null;
 }
 
+/** Checks that nodes make by themselves. On a site that enables them, nodes need the capability `active-health-v1`. An update keeps omitted fields. Default {"enabled":false,"path":"/","method":"GET","expectedStatusMin":200,"expectedStatusMax":399,"host":"","intervalSeconds":30,"timeoutSeconds":5,"healthyThreshold":2,"unhealthyThreshold":3}. */
+export interface ActiveHealthCheck {
+  /** Whether every node checks each origin. Default false. */
+  enabled: boolean;
+  /** Path and query that the check requests. Default /. Example: /healthz. 1 to 1024 characters. */
+  path: string;
+  /** Default GET. */
+  method: 'GET' | 'HEAD';
+  /** Lowest status of a healthy response. Redirects are not followed. Default 200. 100 to 599. */
+  expectedStatusMin: number;
+  /** Highest status of a healthy response, not below `expectedStatusMin`. Default 399. 100 to 599. */
+  expectedStatusMax: number;
+  /** Host header of the check: a host name or IP address with an optional port; empty: `hostHeader` of the origin, else its address. International names are stored as punycode. Default empty. Up to 1024 characters. */
+  host: string;
+  /** Time between two checks of an origin by one node, in seconds. Default 30. 5 to 300. */
+  intervalSeconds: number;
+  /** How long a check may take in all, in seconds, not above `intervalSeconds`. Default 5. 1 to 60. */
+  timeoutSeconds: number;
+  /** Consecutive passed checks after which an origin is up again. Default 2. 1 to 10. */
+  healthyThreshold: number;
+  /** Consecutive failed checks after which an origin is down. Default 3. 1 to 10. */
+  unhealthyThreshold: number;
+}
+
+/** Checks that nodes make by themselves. On a site that enables them, nodes need the capability `active-health-v1`. An update keeps omitted fields. Default {"enabled":false,"path":"/","method":"GET","expectedStatusMin":200,"expectedStatusMax":399,"host":"","intervalSeconds":30,"timeoutSeconds":5,"healthyThreshold":2,"unhealthyThreshold":3}. */
+export interface ActiveHealthCheckInput {
+  /** Whether every node checks each origin. Default false. */
+  enabled?: boolean | undefined;
+  /** Path and query that the check requests. Default /. Example: /healthz. 1 to 1024 characters. */
+  path?: string | undefined;
+  /** Default GET. */
+  method?: 'GET' | 'HEAD' | undefined;
+  /** Lowest status of a healthy response. Redirects are not followed. Default 200. 100 to 599. */
+  expectedStatusMin?: number | undefined;
+  /** Highest status of a healthy response, not below `expectedStatusMin`. Default 399. 100 to 599. */
+  expectedStatusMax?: number | undefined;
+  /** Host header of the check: a host name or IP address with an optional port; empty: `hostHeader` of the origin, else its address. International names are stored as punycode. Default empty. Up to 1024 characters. */
+  host?: string | undefined;
+  /** Time between two checks of an origin by one node, in seconds. Default 30. 5 to 300. */
+  intervalSeconds?: number | undefined;
+  /** How long a check may take in all, in seconds, not above `intervalSeconds`. Default 5. 1 to 60. */
+  timeoutSeconds?: number | undefined;
+  /** Consecutive passed checks after which an origin is up again. Default 2. 1 to 10. */
+  healthyThreshold?: number | undefined;
+  /** Consecutive failed checks after which an origin is down. Default 3. 1 to 10. */
+  unhealthyThreshold?: number | undefined;
+}
+
 export interface AddressDossier {
   /** Canonical form: a single address without, a range with its prefix length. */
   address: string;
@@ -1121,6 +1169,7 @@ export interface OriginSettings {
   keepaliveIdleSeconds: number;
   /** 1 to 100000; default 1000. */
   keepaliveMaxRequests: number;
+  activeHealthCheck: ActiveHealthCheck;
   /** Keeps each visitor on one origin of a group while that origin is healthy. On a site that enables it, nodes need the capability `session-affinity-v1`. An update keeps omitted fields. Default {"enabled":false,"ttlSeconds":3600}. */
   sessionAffinity: {
     /** Whether a cookie keeps each visitor on one origin. Default false. */

@@ -2,6 +2,7 @@
 import type { Call } from '../call.ts';
 import type {
   AccessKey,
+  ActiveHealthCheckInput,
   AddressDossier,
   Arrival,
   AuditEntry,
@@ -1688,6 +1689,7 @@ export interface SitesCreateInput {
     keepaliveIdleSeconds?: number | undefined;
     /** 1 to 100000; default 1000. */
     keepaliveMaxRequests?: number | undefined;
+    activeHealthCheck?: ActiveHealthCheckInput | undefined;
     /** Keeps each visitor on one origin of a group while that origin is healthy. On a site that enables it, nodes need the capability `session-affinity-v1`. An update keeps omitted fields. Default {"enabled":false,"ttlSeconds":3600}. */
     sessionAffinity?: {
       /** Whether a cookie keeps each visitor on one origin. Default false. */
@@ -1751,6 +1753,29 @@ export interface SitesUpdateInput {
     keepaliveIdleSeconds?: number | undefined;
     /** 1 to 100000; default 1000. */
     keepaliveMaxRequests?: number | undefined;
+    /** Checks that nodes make by themselves. On a site that enables them, nodes need the capability `active-health-v1`. An update keeps omitted fields. */
+    activeHealthCheck?: {
+      /** Whether every node checks each origin. Default false. */
+      enabled?: boolean | undefined;
+      /** Path and query that the check requests. Default /. Example: /healthz. 1 to 1024 characters. */
+      path?: string | undefined;
+      /** Default GET. */
+      method?: 'GET' | 'HEAD' | undefined;
+      /** Lowest status of a healthy response. Redirects are not followed. Default 200. 100 to 599. */
+      expectedStatusMin?: number | undefined;
+      /** Highest status of a healthy response, not below `expectedStatusMin`. Default 399. 100 to 599. */
+      expectedStatusMax?: number | undefined;
+      /** Host header of the check: a host name or IP address with an optional port; empty: `hostHeader` of the origin, else its address. International names are stored as punycode. Default empty. Up to 1024 characters. */
+      host?: string | undefined;
+      /** Time between two checks of an origin by one node, in seconds. Default 30. 5 to 300. */
+      intervalSeconds?: number | undefined;
+      /** How long a check may take in all, in seconds, not above `intervalSeconds`. Default 5. 1 to 60. */
+      timeoutSeconds?: number | undefined;
+      /** Consecutive passed checks after which an origin is up again. Default 2. 1 to 10. */
+      healthyThreshold?: number | undefined;
+      /** Consecutive failed checks after which an origin is down. Default 3. 1 to 10. */
+      unhealthyThreshold?: number | undefined;
+    } | undefined;
     /** Keeps each visitor on one origin of a group while that origin is healthy. On a site that enables it, nodes need the capability `session-affinity-v1`. An update keeps omitted fields. */
     sessionAffinity?: {
       /** Whether a cookie keeps each visitor on one origin. Default false. */
@@ -4034,7 +4059,7 @@ export interface Api {
     standing: Call<'sites.standing'>;
     /** Returns the saved settings of a site that no node runs. `GET /sites/{id}/unpublished`: For operators; a read-only access key suffices. */
     unpublished: Call<'sites.unpublished'>;
-    /** Changes the given fields of a site. Inside `originSettings`, omitted `tries`, `statusRetry` and `sessionAffinity` keep their values; other omitted fields return to their defaults. `PATCH /sites/{id}`: For operators; a read-only access key is rejected. */
+    /** Changes the given fields of a site. Inside `originSettings`, omitted `activeHealthCheck`, `tries`, `statusRetry` and `sessionAffinity` keep their values; other omitted fields return to their defaults. `PATCH /sites/{id}`: For operators; a read-only access key is rejected. */
     update: Call<'sites.update'>;
     waf: {
       events: {

@@ -49,6 +49,16 @@ test('suffix and pattern domains need domains-v2', (t) => {
   t.deepEqual(compileSite(site({ domains: [{ form: 'pattern', name: 'a' }] })).features, ['domains-v2']);
 });
 
+test('an enabled check needs active-health-v1; of a disabled one nodes get nothing', (t) => {
+  const checked = (enabled: boolean) => ({
+    ...DEFAULT_ORIGIN_SETTINGS,
+    activeHealthCheck: { ...DEFAULT_ORIGIN_SETTINGS.activeHealthCheck, enabled },
+  });
+  t.deepEqual(compileSite(site({ originSettings: checked(true) })).features, ['active-health-v1']);
+  t.deepEqual(compileSite(site({ originSettings: checked(true), enabled: false })).features, []);
+  t.is(Buffer.from(compileSite(site({ originSettings: checked(false) })).body).toString('hex'), GOLDEN.enabled);
+});
+
 test('an entry refers to its domains', (t) => {
   const { refs } = compileSite(
     site({

@@ -244,6 +244,13 @@ export declare type OriginPool = Message<"svc.config.v1.OriginPool"> & {
    * @generated from field: uint32 affinity_ttl_seconds = 50;
    */
   affinityTtlSeconds: number;
+
+  /**
+   * Unset: nodes make no checks by themselves.
+   *
+   * @generated from field: svc.config.v1.ActiveHealthCheck active_health_check = 40;
+   */
+  activeHealthCheck?: ActiveHealthCheck | undefined;
 };
 
 /**
@@ -251,6 +258,74 @@ export declare type OriginPool = Message<"svc.config.v1.OriginPool"> & {
  * Use `create(OriginPoolSchema)` to create a new message.
  */
 export declare const OriginPoolSchema: GenMessage<OriginPool>;
+
+/**
+ * What every node asks each origin of the site at regular times.
+ *
+ * @generated from message svc.config.v1.ActiveHealthCheck
+ */
+export declare type ActiveHealthCheck = Message<"svc.config.v1.ActiveHealthCheck"> & {
+  /**
+   * Path and query.
+   *
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * HEAD instead of GET.
+   *
+   * @generated from field: bool head = 2;
+   */
+  head: boolean;
+
+  /**
+   * @generated from field: uint32 expected_status_min = 3;
+   */
+  expectedStatusMin: number;
+
+  /**
+   * @generated from field: uint32 expected_status_max = 4;
+   */
+  expectedStatusMax: number;
+
+  /**
+   * Host header; "" = that of the origin, else its address.
+   *
+   * @generated from field: string host = 5;
+   */
+  host: string;
+
+  /**
+   * @generated from field: uint32 interval_seconds = 6;
+   */
+  intervalSeconds: number;
+
+  /**
+   * For all of a check.
+   *
+   * @generated from field: uint32 timeout_seconds = 7;
+   */
+  timeoutSeconds: number;
+
+  /**
+   * Consecutive checks that passed, or failed, after which an origin is up, or down.
+   *
+   * @generated from field: uint32 healthy_threshold = 8;
+   */
+  healthyThreshold: number;
+
+  /**
+   * @generated from field: uint32 unhealthy_threshold = 9;
+   */
+  unhealthyThreshold: number;
+};
+
+/**
+ * Describes the message svc.config.v1.ActiveHealthCheck.
+ * Use `create(ActiveHealthCheckSchema)` to create a new message.
+ */
+export declare const ActiveHealthCheckSchema: GenMessage<ActiveHealthCheck>;
 
 /**
  * Kind "site-requests", id = site id: how requests of a site are read and sent to its origins. Without an entry every field

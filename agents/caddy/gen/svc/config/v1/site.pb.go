@@ -431,8 +431,10 @@ type OriginPool struct {
 	KeepaliveMaxRequests uint32 `protobuf:"varint,13,opt,name=keepalive_max_requests,json=keepaliveMaxRequests,proto3" json:"keepalive_max_requests,omitempty"`
 	// Lifetime in seconds of the cookie that keeps a visitor on one origin; 0 = no cookie.
 	AffinityTtlSeconds uint32 `protobuf:"varint,50,opt,name=affinity_ttl_seconds,json=affinityTtlSeconds,proto3" json:"affinity_ttl_seconds,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// Unset: nodes make no checks by themselves.
+	ActiveHealthCheck *ActiveHealthCheck `protobuf:"bytes,40,opt,name=active_health_check,json=activeHealthCheck,proto3" json:"active_health_check,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *OriginPool) Reset() {
@@ -563,6 +565,127 @@ func (x *OriginPool) GetAffinityTtlSeconds() uint32 {
 	return 0
 }
 
+func (x *OriginPool) GetActiveHealthCheck() *ActiveHealthCheck {
+	if x != nil {
+		return x.ActiveHealthCheck
+	}
+	return nil
+}
+
+// What every node asks each origin of the site at regular times.
+type ActiveHealthCheck struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Path and query.
+	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// HEAD instead of GET.
+	Head              bool   `protobuf:"varint,2,opt,name=head,proto3" json:"head,omitempty"`
+	ExpectedStatusMin uint32 `protobuf:"varint,3,opt,name=expected_status_min,json=expectedStatusMin,proto3" json:"expected_status_min,omitempty"`
+	ExpectedStatusMax uint32 `protobuf:"varint,4,opt,name=expected_status_max,json=expectedStatusMax,proto3" json:"expected_status_max,omitempty"`
+	// Host header; "" = that of the origin, else its address.
+	Host            string `protobuf:"bytes,5,opt,name=host,proto3" json:"host,omitempty"`
+	IntervalSeconds uint32 `protobuf:"varint,6,opt,name=interval_seconds,json=intervalSeconds,proto3" json:"interval_seconds,omitempty"`
+	// For all of a check.
+	TimeoutSeconds uint32 `protobuf:"varint,7,opt,name=timeout_seconds,json=timeoutSeconds,proto3" json:"timeout_seconds,omitempty"`
+	// Consecutive checks that passed, or failed, after which an origin is up, or down.
+	HealthyThreshold   uint32 `protobuf:"varint,8,opt,name=healthy_threshold,json=healthyThreshold,proto3" json:"healthy_threshold,omitempty"`
+	UnhealthyThreshold uint32 `protobuf:"varint,9,opt,name=unhealthy_threshold,json=unhealthyThreshold,proto3" json:"unhealthy_threshold,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
+}
+
+func (x *ActiveHealthCheck) Reset() {
+	*x = ActiveHealthCheck{}
+	mi := &file_svc_config_v1_site_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ActiveHealthCheck) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ActiveHealthCheck) ProtoMessage() {}
+
+func (x *ActiveHealthCheck) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_config_v1_site_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ActiveHealthCheck.ProtoReflect.Descriptor instead.
+func (*ActiveHealthCheck) Descriptor() ([]byte, []int) {
+	return file_svc_config_v1_site_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ActiveHealthCheck) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *ActiveHealthCheck) GetHead() bool {
+	if x != nil {
+		return x.Head
+	}
+	return false
+}
+
+func (x *ActiveHealthCheck) GetExpectedStatusMin() uint32 {
+	if x != nil {
+		return x.ExpectedStatusMin
+	}
+	return 0
+}
+
+func (x *ActiveHealthCheck) GetExpectedStatusMax() uint32 {
+	if x != nil {
+		return x.ExpectedStatusMax
+	}
+	return 0
+}
+
+func (x *ActiveHealthCheck) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *ActiveHealthCheck) GetIntervalSeconds() uint32 {
+	if x != nil {
+		return x.IntervalSeconds
+	}
+	return 0
+}
+
+func (x *ActiveHealthCheck) GetTimeoutSeconds() uint32 {
+	if x != nil {
+		return x.TimeoutSeconds
+	}
+	return 0
+}
+
+func (x *ActiveHealthCheck) GetHealthyThreshold() uint32 {
+	if x != nil {
+		return x.HealthyThreshold
+	}
+	return 0
+}
+
+func (x *ActiveHealthCheck) GetUnhealthyThreshold() uint32 {
+	if x != nil {
+		return x.UnhealthyThreshold
+	}
+	return 0
+}
+
 // Kind "site-requests", id = site id: how requests of a site are read and sent to its origins. Without an entry every field
 // has its default.
 type SiteRequests struct {
@@ -577,7 +700,7 @@ type SiteRequests struct {
 
 func (x *SiteRequests) Reset() {
 	*x = SiteRequests{}
-	mi := &file_svc_config_v1_site_proto_msgTypes[4]
+	mi := &file_svc_config_v1_site_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -589,7 +712,7 @@ func (x *SiteRequests) String() string {
 func (*SiteRequests) ProtoMessage() {}
 
 func (x *SiteRequests) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_config_v1_site_proto_msgTypes[4]
+	mi := &file_svc_config_v1_site_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -602,7 +725,7 @@ func (x *SiteRequests) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteRequests.ProtoReflect.Descriptor instead.
 func (*SiteRequests) Descriptor() ([]byte, []int) {
-	return file_svc_config_v1_site_proto_rawDescGZIP(), []int{4}
+	return file_svc_config_v1_site_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SiteRequests) GetStreamBodies() bool {
@@ -632,7 +755,7 @@ type SiteContent struct {
 
 func (x *SiteContent) Reset() {
 	*x = SiteContent{}
-	mi := &file_svc_config_v1_site_proto_msgTypes[5]
+	mi := &file_svc_config_v1_site_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -644,7 +767,7 @@ func (x *SiteContent) String() string {
 func (*SiteContent) ProtoMessage() {}
 
 func (x *SiteContent) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_config_v1_site_proto_msgTypes[5]
+	mi := &file_svc_config_v1_site_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -657,7 +780,7 @@ func (x *SiteContent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteContent.ProtoReflect.Descriptor instead.
 func (*SiteContent) Descriptor() ([]byte, []int) {
-	return file_svc_config_v1_site_proto_rawDescGZIP(), []int{5}
+	return file_svc_config_v1_site_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SiteContent) GetCharset() string {
@@ -704,7 +827,7 @@ const file_svc_config_v1_site_proto_rawDesc = "" +
 	"\vhost_header\x18\a \x01(\tR\n" +
 	"hostHeader\x12\x10\n" +
 	"\x03sni\x18\b \x01(\tR\x03sni\x12\x14\n" +
-	"\x05group\x18\t \x01(\tR\x05group\"\xba\x04\n" +
+	"\x05group\x18\t \x01(\tR\x05group\"\x8c\x05\n" +
 	"\n" +
 	"OriginPool\x124\n" +
 	"\x06policy\x18\x01 \x01(\x0e2\x1c.svc.config.v1.BalancePolicyR\x06policy\x12\x1d\n" +
@@ -722,7 +845,18 @@ const file_svc_config_v1_site_proto_rawDesc = "" +
 	"\x0fread_timeout_ms\x18\v \x01(\rR\rreadTimeoutMs\x124\n" +
 	"\x16keepalive_idle_seconds\x18\f \x01(\rR\x14keepaliveIdleSeconds\x124\n" +
 	"\x16keepalive_max_requests\x18\r \x01(\rR\x14keepaliveMaxRequests\x120\n" +
-	"\x14affinity_ttl_seconds\x182 \x01(\rR\x12affinityTtlSeconds\"b\n" +
+	"\x14affinity_ttl_seconds\x182 \x01(\rR\x12affinityTtlSeconds\x12P\n" +
+	"\x13active_health_check\x18( \x01(\v2 .svc.config.v1.ActiveHealthCheckR\x11activeHealthCheck\"\xe1\x02\n" +
+	"\x11ActiveHealthCheck\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
+	"\x04head\x18\x02 \x01(\bR\x04head\x12.\n" +
+	"\x13expected_status_min\x18\x03 \x01(\rR\x11expectedStatusMin\x12.\n" +
+	"\x13expected_status_max\x18\x04 \x01(\rR\x11expectedStatusMax\x12\x12\n" +
+	"\x04host\x18\x05 \x01(\tR\x04host\x12)\n" +
+	"\x10interval_seconds\x18\x06 \x01(\rR\x0fintervalSeconds\x12'\n" +
+	"\x0ftimeout_seconds\x18\a \x01(\rR\x0etimeoutSeconds\x12+\n" +
+	"\x11healthy_threshold\x18\b \x01(\rR\x10healthyThreshold\x12/\n" +
+	"\x13unhealthy_threshold\x18\t \x01(\rR\x12unhealthyThreshold\"b\n" +
 	"\fSiteRequests\x12#\n" +
 	"\rstream_bodies\x18\x01 \x01(\bR\fstreamBodies\x12-\n" +
 	"\x12path_normalization\x18\x02 \x01(\bR\x11pathNormalization\"L\n" +
@@ -755,16 +889,17 @@ func file_svc_config_v1_site_proto_rawDescGZIP() []byte {
 }
 
 var file_svc_config_v1_site_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_svc_config_v1_site_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_svc_config_v1_site_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_svc_config_v1_site_proto_goTypes = []any{
-	(DomainForm)(0),      // 0: svc.config.v1.DomainForm
-	(BalancePolicy)(0),   // 1: svc.config.v1.BalancePolicy
-	(*Site)(nil),         // 2: svc.config.v1.Site
-	(*Domain)(nil),       // 3: svc.config.v1.Domain
-	(*Origin)(nil),       // 4: svc.config.v1.Origin
-	(*OriginPool)(nil),   // 5: svc.config.v1.OriginPool
-	(*SiteRequests)(nil), // 6: svc.config.v1.SiteRequests
-	(*SiteContent)(nil),  // 7: svc.config.v1.SiteContent
+	(DomainForm)(0),           // 0: svc.config.v1.DomainForm
+	(BalancePolicy)(0),        // 1: svc.config.v1.BalancePolicy
+	(*Site)(nil),              // 2: svc.config.v1.Site
+	(*Domain)(nil),            // 3: svc.config.v1.Domain
+	(*Origin)(nil),            // 4: svc.config.v1.Origin
+	(*OriginPool)(nil),        // 5: svc.config.v1.OriginPool
+	(*ActiveHealthCheck)(nil), // 6: svc.config.v1.ActiveHealthCheck
+	(*SiteRequests)(nil),      // 7: svc.config.v1.SiteRequests
+	(*SiteContent)(nil),       // 8: svc.config.v1.SiteContent
 }
 var file_svc_config_v1_site_proto_depIdxs = []int32{
 	3, // 0: svc.config.v1.Site.domains:type_name -> svc.config.v1.Domain
@@ -772,11 +907,12 @@ var file_svc_config_v1_site_proto_depIdxs = []int32{
 	5, // 2: svc.config.v1.Site.pool:type_name -> svc.config.v1.OriginPool
 	0, // 3: svc.config.v1.Domain.form:type_name -> svc.config.v1.DomainForm
 	1, // 4: svc.config.v1.OriginPool.policy:type_name -> svc.config.v1.BalancePolicy
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	6, // 5: svc.config.v1.OriginPool.active_health_check:type_name -> svc.config.v1.ActiveHealthCheck
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_svc_config_v1_site_proto_init() }
@@ -790,7 +926,7 @@ func file_svc_config_v1_site_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_config_v1_site_proto_rawDesc), len(file_svc_config_v1_site_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   6,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
