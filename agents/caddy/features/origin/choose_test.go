@@ -88,7 +88,7 @@ func TestHashMovesOnlyTheKeysOfALostOrigin(t *testing.T) {
 		}
 	}
 	for range 3 {
-		p.failed(&p.origins[2], failConnect)
+		p.failed(&p.origins[2], reason{class: failConnect})
 	}
 	for key, order := range before {
 		want := ""
@@ -113,7 +113,7 @@ func TestTiers(t *testing.T) {
 		p := poolOf(t, policy, state, origins...)
 		down := func(i int) {
 			for range 3 {
-				p.failed(&p.origins[i], failConnect)
+				p.failed(&p.origins[i], reason{class: failConnect})
 			}
 		}
 		expect := func(when string, tiers ...string) {
@@ -145,11 +145,11 @@ func TestTiers(t *testing.T) {
 		expect("all down", "ab", "cd")
 		now = now.Add(30 * time.Second)
 		expect("on trial", "ab")
-		p.failed(&p.origins[0], failConnect)
+		p.failed(&p.origins[0], reason{class: failConnect})
 		expect("one failure on trial", "b")
 		p.state.succeed(p.origins[1].health)
-		p.failed(&p.origins[1], failConnect)
-		p.failed(&p.origins[1], failConnect)
+		p.failed(&p.origins[1], reason{class: failConnect})
+		p.failed(&p.origins[1], reason{class: failConnect})
 		expect("healed by one success", "b")
 	}
 }
@@ -221,10 +221,10 @@ func TestOldFailuresAreForgotten(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	s.now = func() time.Time { return now }
 	for _, id := range numbered("o%d", 100) {
-		s.fail(originKey{site: "s", origin: id}, failConnect, 3, time.Second)
+		s.fail(originKey{site: "s", origin: id}, reason{class: failConnect}, 3, time.Second)
 	}
 	now = now.Add(forgetAfter + time.Hour)
-	s.fail(originKey{site: "s", origin: "new"}, failConnect, 3, time.Second)
+	s.fail(originKey{site: "s", origin: "new"}, reason{class: failConnect}, 3, time.Second)
 	if n := s.failed.Load(); n != 1 {
 		t.Fatalf("%d origins are remembered", n)
 	}

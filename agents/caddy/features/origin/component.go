@@ -17,6 +17,9 @@ var (
 	// policySetting says which addresses origins may have.
 	policySetting = exchange.NewSetting("origin-policy", new(AddressPolicy))
 	pools         = core.PartOf("site", "origins", compilePart)
+	checksOf      = core.PartOf("site", "checks of origins", func(_ *core.Core, siteID string, m *configv1.Site) (*checks, error) {
+		return compileChecks(siteID, m)
+	})
 
 	states     = core.NewComponent("health of origins", func(*core.Core) *State { return NewState() })
 	transports = core.NewComponent("connections to origins", func(c *core.Core) *Transports {
@@ -33,6 +36,12 @@ var (
 			}
 		}
 		return t
+	})
+
+	_ = core.NewComponent("checks of origins", func(c *core.Core) *Checker {
+		checker := newChecker(HealthOf(c), TransportsOf(c), c.Tables)
+		c.OnChange(checker.look)
+		return checker
 	})
 
 	// maxConnections is how many connections to one origin may be in use.
@@ -52,7 +61,10 @@ func notNegative(n int) error {
 	return nil
 }
 
-func init() { core.SettingKind("origin-policy", policySetting, CompilePolicy) }
+func init() {
+	core.SettingKind("origin-policy", policySetting, CompilePolicy)
+	core.ConfigureKind("site", core.KindOptions{Features: []string{"active-health-v1"}})
+}
 
 // HealthOf returns the health of the origins of a core; it survives changes of their sites.
 func HealthOf(c *core.Core) *State { return states.Of(c) }

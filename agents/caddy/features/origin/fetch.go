@@ -195,7 +195,7 @@ func (t *fetch) run() (head, error) {
 			status := answer.status()
 			bad := status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
 			if bad {
-				t.failed(o, failStatus)
+				t.failed(o, reason{failStatus, status})
 			} else {
 				p.state.succeed(o.health)
 			}
@@ -222,7 +222,7 @@ func (t *fetch) run() (head, error) {
 			continue
 		}
 		if !wasSent || !sent.closing {
-			t.failed(o, class)
+			t.failed(o, reason{class: class})
 		}
 		if class == failDNS || class == failForbidden {
 			// What cannot even be tried does not use up a try.
@@ -437,11 +437,11 @@ func keepFor(idle, told time.Duration) time.Duration {
 	return min(idle, told-min(told/2, time.Second))
 }
 
-func (p *Pool) failed(o *origin, class failure) {
-	p.state.fail(o.health, class, p.maxFails, p.recovery)
+func (p *Pool) failed(o *origin, why reason) {
+	p.state.fail(o.health, why, p.maxFails, p.recovery)
 }
 
-func (t *fetch) failed(o *origin, class failure) {
-	t.outcome.Error = string(class)
-	t.Pool.failed(o, class)
+func (t *fetch) failed(o *origin, why reason) {
+	t.outcome.Error = string(why.class)
+	t.Pool.failed(o, why)
 }

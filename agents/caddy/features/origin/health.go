@@ -9,8 +9,9 @@ import (
 // An origin that has not failed for this long is forgotten.
 const forgetAfter = 24 * time.Hour
 
-// State is the passive health of all origins of the node. It is keyed by site and origin id, so that it survives
-// changes of the configuration, and holds only origins that failed: with none of them, asking costs one atomic read.
+// State is the health of all origins of the node. It is keyed by site and origin id, so that it survives changes of the
+// configuration, and holds only origins that failed: with none of them, asking costs one atomic read. An origin is down if
+// requests say so (passive) or if its checks say so (active, see Checker).
 //
 //	state      | trigger                                | next
 //	up         | maxFails failures in a row             | down for recoverySeconds
@@ -43,10 +44,26 @@ type originKey struct {
 }
 
 type health struct {
+	// What requests met; zero without a failure since the last success.
+	passive
+	// Until when failed checks keep the origin out.
+	markedUntil time.Time
+}
+
+type passive struct {
 	fails       uint32
 	downUntil   time.Time
 	lastFailure time.Time
-	class       failure
+	// When it went down, and has not been up since; zero where it did not.
+	since time.Time
+	why   reason
+}
+
+// reason says why an origin failed.
+type reason struct {
+	class failure
+	// Of a response; 0 without one.
+	status int
 }
 
 // NewState makes a state in which every origin is up.
@@ -72,7 +89,7 @@ func (s *State) down(key originKey, now time.Time) bool {
 	shard.mu.RLock()
 	defer shard.mu.RUnlock()
 	h := shard.origins[key]
-	return h != nil && now.Before(h.downUntil)
+	return h != nil && (now.Before(h.downUntil) || now.Before(h.markedUntil))
 }
 
 func (s *State) succeed(key originKey) {
@@ -84,15 +101,44 @@ func (s *State) succeed(key originKey) {
 		return
 	}
 	shard.mu.RLock()
-	known := shard.origins[key] != nil
+	h := shard.origins[key]
+	failed := h != nil && h.fails > 0
 	shard.mu.RUnlock()
-	if !known {
+	if !failed {
 		return
 	}
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	delete(shard.origins, key)
-	s.count(shard)
+	if h := shard.origins[key]; h != nil {
+		h.passive = passive{}
+		s.dropHealthy(shard, key)
+	}
+}
+
+// mark keeps an origin out until a time, because its checks fail; the zero time ends that.
+func (s *State) mark(key originKey, until time.Time) {
+	shard := s.of(key)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	h := shard.origins[key]
+	if h == nil {
+		if until.IsZero() {
+			return
+		}
+		h = &health{}
+		shard.origins[key] = h
+		s.count(shard)
+	}
+	h.markedUntil = until
+	s.dropHealthy(shard, key)
+}
+
+// dropHealthy forgets an origin of which nothing is wrong any more, under the lock of its shard.
+func (s *State) dropHealthy(shard *healthShard, key originKey) {
+	if h := shard.origins[key]; h.fails == 0 && h.markedUntil.IsZero() {
+		delete(shard.origins, key)
+		s.count(shard)
+	}
 }
 
 // count notes how many origins of a shard are known, under its lock.
@@ -101,7 +147,7 @@ func (s *State) count(shard *healthShard) {
 	s.failed.Add(n - shard.failed.Swap(n))
 }
 
-func (s *State) fail(key originKey, class failure, maxFails uint32, recovery time.Duration) {
+func (s *State) fail(key originKey, why reason, maxFails uint32, recovery time.Duration) {
 	now := s.now()
 	s.sweep(now)
 	shard := s.of(key)
@@ -114,10 +160,13 @@ func (s *State) fail(key originKey, class failure, maxFails uint32, recovery tim
 		s.count(shard)
 	}
 	h.fails++
-	h.lastFailure, h.class = now, class
+	h.lastFailure, h.why = now, why
 	if h.fails >= maxFails {
 		h.fails = maxFails
 		h.downUntil = now.Add(recovery)
+		if h.since.IsZero() {
+			h.since = now
+		}
 	}
 }
 
@@ -131,7 +180,10 @@ func (s *State) sweep(now time.Time) {
 		shard := &s.shards[i]
 		shard.mu.Lock()
 		for key, h := range shard.origins {
-			if now.Sub(h.lastFailure) > forgetAfter {
+			if h.fails > 0 && now.Sub(h.lastFailure) > forgetAfter {
+				h.passive = passive{}
+			}
+			if h.fails == 0 && !now.Before(h.markedUntil) {
 				delete(shard.origins, key)
 			}
 		}

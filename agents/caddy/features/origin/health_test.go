@@ -22,7 +22,7 @@ func TestHealthOfOriginsIsApart(t *testing.T) {
 		}
 		all.Go(func() {
 			for range 100 {
-				s.fail(key(i), failConnect, 1, time.Hour)
+				s.fail(key(i), reason{class: failConnect}, 1, time.Hour)
 				if i%2 == 0 {
 					s.succeed(key(i))
 				}
@@ -42,7 +42,7 @@ func TestHealthOfOriginsIsApart(t *testing.T) {
 	}
 	now := time.Now()
 	s.now = func() time.Time { return now.Add(2 * forgetAfter) }
-	s.fail(key(1000), failConnect, 1, time.Hour)
+	s.fail(key(1000), reason{class: failConnect}, 1, time.Hour)
 	if n := s.failed.Load(); n != 1 {
 		t.Errorf("%d failures are remembered after %s", n, 2*forgetAfter)
 	}
@@ -51,7 +51,7 @@ func TestHealthOfOriginsIsApart(t *testing.T) {
 // Looking at health is of every request once any origin of any site has failed.
 func BenchmarkHealthWhileAnotherOriginFails(b *testing.B) {
 	s := NewState()
-	s.fail(originKey{site: "other", origin: "o"}, failConnect, 3, time.Hour)
+	s.fail(originKey{site: "other", origin: "o"}, reason{class: failConnect}, 3, time.Hour)
 	key := originKey{site: "site", origin: "o"}
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {

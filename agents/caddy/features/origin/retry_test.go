@@ -400,7 +400,7 @@ func TestTLS(t *testing.T) {
 		t.Fatalf("got %d %s", status, body)
 	}
 	key := originKey{site: "site", origin: "p"}
-	if h := e.state.of(key).origins[key]; h == nil || h.class != failTLS {
+	if h := e.state.of(key).origins[key]; h == nil || h.why.class != failTLS {
 		t.Fatalf("got %+v", h)
 	}
 }

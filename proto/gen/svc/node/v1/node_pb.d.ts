@@ -543,6 +543,13 @@ export declare type HeartbeatRequest = Message<"svc.node.v1.HeartbeatRequest"> &
    * @generated from field: repeated svc.node.v1.FailingSite failing_sites = 13;
    */
   failingSites: FailingSite[];
+
+  /**
+   * Origins that are down first, at most 500.
+   *
+   * @generated from field: repeated svc.node.v1.OriginHealth origin_health = 40;
+   */
+  originHealth: OriginHealth[];
 };
 
 /**
@@ -806,6 +813,96 @@ export declare type FailingSite = Message<"svc.node.v1.FailingSite"> & {
  * Use `create(FailingSiteSchema)` to create a new message.
  */
 export declare const FailingSiteSchema: GenMessage<FailingSite>;
+
+/**
+ * An origin of a site of which something is wrong, as requests (passive) or checks (active) met it. An origin without one
+ * is up.
+ *
+ * @generated from message svc.node.v1.OriginHealth
+ */
+export declare type OriginHealth = Message<"svc.node.v1.OriginHealth"> & {
+  /**
+   * @generated from field: string site_id = 1;
+   */
+  siteId: string;
+
+  /**
+   * Of the entry of the site.
+   *
+   * @generated from field: string origin_id = 2;
+   */
+  originId: string;
+
+  /**
+   * @generated from field: bool active = 3;
+   */
+  active: boolean;
+
+  /**
+   * It takes traffic.
+   *
+   * @generated from field: bool healthy = 4;
+   */
+  healthy: boolean;
+
+  /**
+   * @generated from field: uint32 consecutive_failures = 5;
+   */
+  consecutiveFailures: number;
+
+  /**
+   * Of the latest failure: connect_failed, timeout, upstream_status, dns_failed, address_forbidden or tls_failed. "" = none.
+   *
+   * @generated from field: string error = 6;
+   */
+  error: string;
+
+  /**
+   * Of the response; 0 = none.
+   *
+   * @generated from field: uint32 status = 7;
+   */
+  status: number;
+
+  /**
+   * Times are Unix milliseconds of the node's clock; 0 = none.
+   *
+   * @generated from field: int64 last_failure_ms = 8;
+   */
+  lastFailureMs: bigint;
+
+  /**
+   * When it went down.
+   *
+   * @generated from field: int64 down_since_ms = 9;
+   */
+  downSinceMs: bigint;
+
+  /**
+   * When it is tried again, or the mark of the checks ends.
+   *
+   * @generated from field: int64 down_until_ms = 10;
+   */
+  downUntilMs: bigint;
+
+  /**
+   * @generated from field: int64 last_check_ms = 11;
+   */
+  lastCheckMs: bigint;
+
+  /**
+   * How long the interval of the checks is, where that is more than the setting.
+   *
+   * @generated from field: uint32 stretched_seconds = 12;
+   */
+  stretchedSeconds: number;
+};
+
+/**
+ * Describes the message svc.node.v1.OriginHealth.
+ * Use `create(OriginHealthSchema)` to create a new message.
+ */
+export declare const OriginHealthSchema: GenMessage<OriginHealth>;
 
 /**
  * @generated from message svc.node.v1.Metrics

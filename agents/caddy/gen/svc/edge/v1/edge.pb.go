@@ -98,7 +98,9 @@ type GetStatusResponse struct {
 	// TCP ports that are listened on, by their numbers, sorted.
 	Ports []uint32 `protobuf:"varint,22,rep,packed,name=ports,proto3" json:"ports,omitempty"`
 	// Those that fail for most visitors first, at most 20.
-	FailingSites  []*v1.FailingSite `protobuf:"bytes,23,rep,name=failing_sites,json=failingSites,proto3" json:"failing_sites,omitempty"`
+	FailingSites []*v1.FailingSite `protobuf:"bytes,23,rep,name=failing_sites,json=failingSites,proto3" json:"failing_sites,omitempty"`
+	// Those that are down first, at most 500.
+	OriginHealth  []*v1.OriginHealth `protobuf:"bytes,40,rep,name=origin_health,json=originHealth,proto3" json:"origin_health,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -290,6 +292,13 @@ func (x *GetStatusResponse) GetPorts() []uint32 {
 func (x *GetStatusResponse) GetFailingSites() []*v1.FailingSite {
 	if x != nil {
 		return x.FailingSites
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetOriginHealth() []*v1.OriginHealth {
+	if x != nil {
+		return x.OriginHealth
 	}
 	return nil
 }
@@ -2664,7 +2673,7 @@ var File_svc_edge_v1_edge_proto protoreflect.FileDescriptor
 const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\n" +
 	"\x16svc/edge/v1/edge.proto\x12\vsvc.edge.v1\x1a\x19svc/config/v1/entry.proto\x1a\x16svc/node/v1/bans.proto\x1a\x1esvc/node/v1/certificates.proto\x1a\x18svc/node/v1/config.proto\x1a\x16svc/node/v1/node.proto\x1a\x1asvc/node/v1/security.proto\"\x12\n" +
-	"\x10GetStatusRequest\"\xfd\a\n" +
+	"\x10GetStatusRequest\"\xbd\b\n" +
 	"\x11GetStatusResponse\x12\x1f\n" +
 	"\vinstance_id\x18\x01 \x01(\tR\n" +
 	"instanceId\x12\x18\n" +
@@ -2692,7 +2701,8 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\x03tls\x18\x14 \x01(\v2\x18.svc.edge.v1.TlsCountersR\x03tls\x12=\n" +
 	"\rport_problems\x18\x15 \x03(\v2\x18.svc.edge.v1.PortProblemR\fportProblems\x12\x14\n" +
 	"\x05ports\x18\x16 \x03(\rR\x05ports\x12=\n" +
-	"\rfailing_sites\x18\x17 \x03(\v2\x18.svc.node.v1.FailingSiteR\ffailingSites\"\xa1\x02\n" +
+	"\rfailing_sites\x18\x17 \x03(\v2\x18.svc.node.v1.FailingSiteR\ffailingSites\x12>\n" +
+	"\rorigin_health\x18( \x03(\v2\x19.svc.node.v1.OriginHealthR\foriginHealth\"\xa1\x02\n" +
 	"\vTlsCounters\x12\x1e\n" +
 	"\n" +
 	"handshakes\x18\x01 \x01(\x04R\n" +
@@ -2950,21 +2960,22 @@ var file_svc_edge_v1_edge_proto_goTypes = []any{
 	(*v1.SiteSecurity)(nil),              // 48: svc.node.v1.SiteSecurity
 	(*v1.GeoIp)(nil),                     // 49: svc.node.v1.GeoIp
 	(*v1.FailingSite)(nil),               // 50: svc.node.v1.FailingSite
-	(*v11.Entry)(nil),                    // 51: svc.config.v1.Entry
-	(*v11.EntryKey)(nil),                 // 52: svc.config.v1.EntryKey
-	(*v1.BanPosition)(nil),               // 53: svc.node.v1.BanPosition
-	(*v1.Ban)(nil),                       // 54: svc.node.v1.Ban
-	(*v1.OwnBanLift)(nil),                // 55: svc.node.v1.OwnBanLift
-	(*v1.SiteMinute)(nil),                // 56: svc.node.v1.SiteMinute
-	(*v1.StatsGap)(nil),                  // 57: svc.node.v1.StatsGap
-	(*v1.Vitals)(nil),                    // 58: svc.node.v1.Vitals
-	(*v1.ChallengeKeys)(nil),             // 59: svc.node.v1.ChallengeKeys
-	(*v1.SessionTicketKeys)(nil),         // 60: svc.node.v1.SessionTicketKeys
-	(*v1.AcmeToken)(nil),                 // 61: svc.node.v1.AcmeToken
-	(*v1.CertificateMaterial)(nil),       // 62: svc.node.v1.CertificateMaterial
-	(*v1.CertificateStaple)(nil),         // 63: svc.node.v1.CertificateStaple
-	(*v1.OwnBan)(nil),                    // 64: svc.node.v1.OwnBan
-	(*v1.SecurityEvent)(nil),             // 65: svc.node.v1.SecurityEvent
+	(*v1.OriginHealth)(nil),              // 51: svc.node.v1.OriginHealth
+	(*v11.Entry)(nil),                    // 52: svc.config.v1.Entry
+	(*v11.EntryKey)(nil),                 // 53: svc.config.v1.EntryKey
+	(*v1.BanPosition)(nil),               // 54: svc.node.v1.BanPosition
+	(*v1.Ban)(nil),                       // 55: svc.node.v1.Ban
+	(*v1.OwnBanLift)(nil),                // 56: svc.node.v1.OwnBanLift
+	(*v1.SiteMinute)(nil),                // 57: svc.node.v1.SiteMinute
+	(*v1.StatsGap)(nil),                  // 58: svc.node.v1.StatsGap
+	(*v1.Vitals)(nil),                    // 59: svc.node.v1.Vitals
+	(*v1.ChallengeKeys)(nil),             // 60: svc.node.v1.ChallengeKeys
+	(*v1.SessionTicketKeys)(nil),         // 61: svc.node.v1.SessionTicketKeys
+	(*v1.AcmeToken)(nil),                 // 62: svc.node.v1.AcmeToken
+	(*v1.CertificateMaterial)(nil),       // 63: svc.node.v1.CertificateMaterial
+	(*v1.CertificateStaple)(nil),         // 64: svc.node.v1.CertificateStaple
+	(*v1.OwnBan)(nil),                    // 65: svc.node.v1.OwnBan
+	(*v1.SecurityEvent)(nil),             // 66: svc.node.v1.SecurityEvent
 }
 var file_svc_edge_v1_edge_proto_depIdxs = []int32{
 	46, // 0: svc.edge.v1.GetStatusResponse.config:type_name -> svc.node.v1.ConfigPosition
@@ -2977,93 +2988,94 @@ var file_svc_edge_v1_edge_proto_depIdxs = []int32{
 	2,  // 7: svc.edge.v1.GetStatusResponse.tls:type_name -> svc.edge.v1.TlsCounters
 	3,  // 8: svc.edge.v1.GetStatusResponse.port_problems:type_name -> svc.edge.v1.PortProblem
 	50, // 9: svc.edge.v1.GetStatusResponse.failing_sites:type_name -> svc.node.v1.FailingSite
-	41, // 10: svc.edge.v1.TlsCounters.refused:type_name -> svc.edge.v1.TlsCounters.RefusedEntry
-	42, // 11: svc.edge.v1.Connections.refused:type_name -> svc.edge.v1.Connections.RefusedEntry
-	43, // 12: svc.edge.v1.Connections.evicted:type_name -> svc.edge.v1.Connections.EvictedEntry
-	44, // 13: svc.edge.v1.Connections.http2_errors:type_name -> svc.edge.v1.Connections.Http2ErrorsEntry
-	45, // 14: svc.edge.v1.Connections.http3_errors:type_name -> svc.edge.v1.Connections.Http3ErrorsEntry
-	46, // 15: svc.edge.v1.ApplyConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
-	46, // 16: svc.edge.v1.ApplyConfigRequest.target:type_name -> svc.node.v1.ConfigPosition
-	51, // 17: svc.edge.v1.ApplyConfigRequest.upserts:type_name -> svc.config.v1.Entry
-	52, // 18: svc.edge.v1.ApplyConfigRequest.deletes:type_name -> svc.config.v1.EntryKey
-	52, // 19: svc.edge.v1.ApplyConfigRequest.unserved:type_name -> svc.config.v1.EntryKey
-	46, // 20: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
-	47, // 21: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
-	52, // 22: svc.edge.v1.ListFailingRequest.after:type_name -> svc.config.v1.EntryKey
-	46, // 23: svc.edge.v1.ListFailingResponse.position:type_name -> svc.node.v1.ConfigPosition
-	11, // 24: svc.edge.v1.ListFailingResponse.entries:type_name -> svc.edge.v1.FailingEntry
-	52, // 25: svc.edge.v1.FailingEntry.key:type_name -> svc.config.v1.EntryKey
-	53, // 26: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
-	53, // 27: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
-	54, // 28: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
-	55, // 29: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
-	16, // 30: svc.edge.v1.ApplyBansResponse.state:type_name -> svc.edge.v1.BanState
-	53, // 31: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
-	56, // 32: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
-	57, // 33: svc.edge.v1.DrainStatsResponse.gaps:type_name -> svc.node.v1.StatsGap
-	46, // 34: svc.edge.v1.GetVitalsResponse.config:type_name -> svc.node.v1.ConfigPosition
-	58, // 35: svc.edge.v1.GetVitalsResponse.vitals:type_name -> svc.node.v1.Vitals
-	59, // 36: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
-	60, // 37: svc.edge.v1.SetSessionTicketKeysRequest.keys:type_name -> svc.node.v1.SessionTicketKeys
-	61, // 38: svc.edge.v1.SetAcmeTokensRequest.upserts:type_name -> svc.node.v1.AcmeToken
-	61, // 39: svc.edge.v1.SetAcmeTokensRequest.removed:type_name -> svc.node.v1.AcmeToken
-	62, // 40: svc.edge.v1.CertificateRecord.material:type_name -> svc.node.v1.CertificateMaterial
-	63, // 41: svc.edge.v1.CertificateRecord.staple:type_name -> svc.node.v1.CertificateStaple
-	64, // 42: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
-	65, // 43: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
-	31, // 44: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
-	32, // 45: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
-	33, // 46: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
-	32, // 47: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
-	64, // 48: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
-	31, // 49: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
-	37, // 50: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
-	38, // 51: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
-	40, // 52: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
-	30, // 53: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
-	39, // 54: svc.edge.v1.JournalRecord.security_mark:type_name -> svc.edge.v1.SecurityMark
-	46, // 55: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
-	51, // 56: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
-	52, // 57: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
-	52, // 58: svc.edge.v1.ConfigChange.unserved:type_name -> svc.config.v1.EntryKey
-	55, // 59: svc.edge.v1.SecurityMark.lifted:type_name -> svc.node.v1.OwnBanLift
-	53, // 60: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
-	54, // 61: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
-	0,  // 62: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
-	6,  // 63: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
-	7,  // 64: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
-	9,  // 65: svc.edge.v1.EdgeService.ListFailing:input_type -> svc.edge.v1.ListFailingRequest
-	12, // 66: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
-	13, // 67: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
-	14, // 68: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
-	17, // 69: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
-	19, // 70: svc.edge.v1.EdgeService.GetVitals:input_type -> svc.edge.v1.GetVitalsRequest
-	21, // 71: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
-	23, // 72: svc.edge.v1.EdgeService.ReadCertificates:input_type -> svc.edge.v1.ReadCertificatesRequest
-	24, // 73: svc.edge.v1.EdgeService.SetSessionTicketKeys:input_type -> svc.edge.v1.SetSessionTicketKeysRequest
-	26, // 74: svc.edge.v1.EdgeService.SetAcmeTokens:input_type -> svc.edge.v1.SetAcmeTokensRequest
-	29, // 75: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
-	34, // 76: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
-	1,  // 77: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
-	8,  // 78: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	8,  // 79: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	10, // 80: svc.edge.v1.EdgeService.ListFailing:output_type -> svc.edge.v1.ListFailingResponse
-	15, // 81: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
-	15, // 82: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
-	15, // 83: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
-	18, // 84: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
-	20, // 85: svc.edge.v1.EdgeService.GetVitals:output_type -> svc.edge.v1.GetVitalsResponse
-	22, // 86: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
-	8,  // 87: svc.edge.v1.EdgeService.ReadCertificates:output_type -> svc.edge.v1.ApplyConfigResponse
-	25, // 88: svc.edge.v1.EdgeService.SetSessionTicketKeys:output_type -> svc.edge.v1.SetSessionTicketKeysResponse
-	27, // 89: svc.edge.v1.EdgeService.SetAcmeTokens:output_type -> svc.edge.v1.SetAcmeTokensResponse
-	30, // 90: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
-	35, // 91: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
-	77, // [77:92] is the sub-list for method output_type
-	62, // [62:77] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	51, // 10: svc.edge.v1.GetStatusResponse.origin_health:type_name -> svc.node.v1.OriginHealth
+	41, // 11: svc.edge.v1.TlsCounters.refused:type_name -> svc.edge.v1.TlsCounters.RefusedEntry
+	42, // 12: svc.edge.v1.Connections.refused:type_name -> svc.edge.v1.Connections.RefusedEntry
+	43, // 13: svc.edge.v1.Connections.evicted:type_name -> svc.edge.v1.Connections.EvictedEntry
+	44, // 14: svc.edge.v1.Connections.http2_errors:type_name -> svc.edge.v1.Connections.Http2ErrorsEntry
+	45, // 15: svc.edge.v1.Connections.http3_errors:type_name -> svc.edge.v1.Connections.Http3ErrorsEntry
+	46, // 16: svc.edge.v1.ApplyConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
+	46, // 17: svc.edge.v1.ApplyConfigRequest.target:type_name -> svc.node.v1.ConfigPosition
+	52, // 18: svc.edge.v1.ApplyConfigRequest.upserts:type_name -> svc.config.v1.Entry
+	53, // 19: svc.edge.v1.ApplyConfigRequest.deletes:type_name -> svc.config.v1.EntryKey
+	53, // 20: svc.edge.v1.ApplyConfigRequest.unserved:type_name -> svc.config.v1.EntryKey
+	46, // 21: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
+	47, // 22: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
+	53, // 23: svc.edge.v1.ListFailingRequest.after:type_name -> svc.config.v1.EntryKey
+	46, // 24: svc.edge.v1.ListFailingResponse.position:type_name -> svc.node.v1.ConfigPosition
+	11, // 25: svc.edge.v1.ListFailingResponse.entries:type_name -> svc.edge.v1.FailingEntry
+	53, // 26: svc.edge.v1.FailingEntry.key:type_name -> svc.config.v1.EntryKey
+	54, // 27: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
+	54, // 28: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
+	55, // 29: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
+	56, // 30: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
+	16, // 31: svc.edge.v1.ApplyBansResponse.state:type_name -> svc.edge.v1.BanState
+	54, // 32: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
+	57, // 33: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
+	58, // 34: svc.edge.v1.DrainStatsResponse.gaps:type_name -> svc.node.v1.StatsGap
+	46, // 35: svc.edge.v1.GetVitalsResponse.config:type_name -> svc.node.v1.ConfigPosition
+	59, // 36: svc.edge.v1.GetVitalsResponse.vitals:type_name -> svc.node.v1.Vitals
+	60, // 37: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
+	61, // 38: svc.edge.v1.SetSessionTicketKeysRequest.keys:type_name -> svc.node.v1.SessionTicketKeys
+	62, // 39: svc.edge.v1.SetAcmeTokensRequest.upserts:type_name -> svc.node.v1.AcmeToken
+	62, // 40: svc.edge.v1.SetAcmeTokensRequest.removed:type_name -> svc.node.v1.AcmeToken
+	63, // 41: svc.edge.v1.CertificateRecord.material:type_name -> svc.node.v1.CertificateMaterial
+	64, // 42: svc.edge.v1.CertificateRecord.staple:type_name -> svc.node.v1.CertificateStaple
+	65, // 43: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
+	66, // 44: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
+	31, // 45: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
+	32, // 46: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
+	33, // 47: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
+	32, // 48: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
+	65, // 49: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
+	31, // 50: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
+	37, // 51: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
+	38, // 52: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
+	40, // 53: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
+	30, // 54: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
+	39, // 55: svc.edge.v1.JournalRecord.security_mark:type_name -> svc.edge.v1.SecurityMark
+	46, // 56: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
+	52, // 57: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
+	53, // 58: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
+	53, // 59: svc.edge.v1.ConfigChange.unserved:type_name -> svc.config.v1.EntryKey
+	56, // 60: svc.edge.v1.SecurityMark.lifted:type_name -> svc.node.v1.OwnBanLift
+	54, // 61: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
+	55, // 62: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
+	0,  // 63: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
+	6,  // 64: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
+	7,  // 65: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
+	9,  // 66: svc.edge.v1.EdgeService.ListFailing:input_type -> svc.edge.v1.ListFailingRequest
+	12, // 67: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
+	13, // 68: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
+	14, // 69: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
+	17, // 70: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
+	19, // 71: svc.edge.v1.EdgeService.GetVitals:input_type -> svc.edge.v1.GetVitalsRequest
+	21, // 72: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
+	23, // 73: svc.edge.v1.EdgeService.ReadCertificates:input_type -> svc.edge.v1.ReadCertificatesRequest
+	24, // 74: svc.edge.v1.EdgeService.SetSessionTicketKeys:input_type -> svc.edge.v1.SetSessionTicketKeysRequest
+	26, // 75: svc.edge.v1.EdgeService.SetAcmeTokens:input_type -> svc.edge.v1.SetAcmeTokensRequest
+	29, // 76: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
+	34, // 77: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
+	1,  // 78: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
+	8,  // 79: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	8,  // 80: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	10, // 81: svc.edge.v1.EdgeService.ListFailing:output_type -> svc.edge.v1.ListFailingResponse
+	15, // 82: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
+	15, // 83: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
+	15, // 84: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
+	18, // 85: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
+	20, // 86: svc.edge.v1.EdgeService.GetVitals:output_type -> svc.edge.v1.GetVitalsResponse
+	22, // 87: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
+	8,  // 88: svc.edge.v1.EdgeService.ReadCertificates:output_type -> svc.edge.v1.ApplyConfigResponse
+	25, // 89: svc.edge.v1.EdgeService.SetSessionTicketKeys:output_type -> svc.edge.v1.SetSessionTicketKeysResponse
+	27, // 90: svc.edge.v1.EdgeService.SetAcmeTokens:output_type -> svc.edge.v1.SetAcmeTokensResponse
+	30, // 91: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
+	35, // 92: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
+	78, // [78:93] is the sub-list for method output_type
+	63, // [63:78] is the sub-list for method input_type
+	63, // [63:63] is the sub-list for extension type_name
+	63, // [63:63] is the sub-list for extension extendee
+	0,  // [0:63] is the sub-list for field type_name
 }
 
 func init() { file_svc_edge_v1_edge_proto_init() }

@@ -1097,7 +1097,9 @@ type HeartbeatRequest struct {
 	SessionTicketKeysVersion uint64        `protobuf:"varint,11,opt,name=session_ticket_keys_version,json=sessionTicketKeysVersion,proto3" json:"session_ticket_keys_version,omitempty"`
 	Acme                     *AcmePosition `protobuf:"bytes,12,opt,name=acme,proto3" json:"acme,omitempty"`
 	// Those that fail for most visitors first, at most 20.
-	FailingSites  []*FailingSite `protobuf:"bytes,13,rep,name=failing_sites,json=failingSites,proto3" json:"failing_sites,omitempty"`
+	FailingSites []*FailingSite `protobuf:"bytes,13,rep,name=failing_sites,json=failingSites,proto3" json:"failing_sites,omitempty"`
+	// Origins that are down first, at most 500.
+	OriginHealth  []*OriginHealth `protobuf:"bytes,40,rep,name=origin_health,json=originHealth,proto3" json:"origin_health,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1219,6 +1221,13 @@ func (x *HeartbeatRequest) GetAcme() *AcmePosition {
 func (x *HeartbeatRequest) GetFailingSites() []*FailingSite {
 	if x != nil {
 		return x.FailingSites
+	}
+	return nil
+}
+
+func (x *HeartbeatRequest) GetOriginHealth() []*OriginHealth {
+	if x != nil {
+		return x.OriginHealth
 	}
 	return nil
 }
@@ -1689,6 +1698,148 @@ func (x *FailingSite) GetCause() string {
 	return ""
 }
 
+// An origin of a site of which something is wrong, as requests (passive) or checks (active) met it. An origin without one
+// is up.
+type OriginHealth struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	SiteId string                 `protobuf:"bytes,1,opt,name=site_id,json=siteId,proto3" json:"site_id,omitempty"`
+	// Of the entry of the site.
+	OriginId string `protobuf:"bytes,2,opt,name=origin_id,json=originId,proto3" json:"origin_id,omitempty"`
+	Active   bool   `protobuf:"varint,3,opt,name=active,proto3" json:"active,omitempty"`
+	// It takes traffic.
+	Healthy             bool   `protobuf:"varint,4,opt,name=healthy,proto3" json:"healthy,omitempty"`
+	ConsecutiveFailures uint32 `protobuf:"varint,5,opt,name=consecutive_failures,json=consecutiveFailures,proto3" json:"consecutive_failures,omitempty"`
+	// Of the latest failure: connect_failed, timeout, upstream_status, dns_failed, address_forbidden or tls_failed. "" = none.
+	Error string `protobuf:"bytes,6,opt,name=error,proto3" json:"error,omitempty"`
+	// Of the response; 0 = none.
+	Status uint32 `protobuf:"varint,7,opt,name=status,proto3" json:"status,omitempty"`
+	// Times are Unix milliseconds of the node's clock; 0 = none.
+	LastFailureMs int64 `protobuf:"varint,8,opt,name=last_failure_ms,json=lastFailureMs,proto3" json:"last_failure_ms,omitempty"`
+	// When it went down.
+	DownSinceMs int64 `protobuf:"varint,9,opt,name=down_since_ms,json=downSinceMs,proto3" json:"down_since_ms,omitempty"`
+	// When it is tried again, or the mark of the checks ends.
+	DownUntilMs int64 `protobuf:"varint,10,opt,name=down_until_ms,json=downUntilMs,proto3" json:"down_until_ms,omitempty"`
+	LastCheckMs int64 `protobuf:"varint,11,opt,name=last_check_ms,json=lastCheckMs,proto3" json:"last_check_ms,omitempty"`
+	// How long the interval of the checks is, where that is more than the setting.
+	StretchedSeconds uint32 `protobuf:"varint,12,opt,name=stretched_seconds,json=stretchedSeconds,proto3" json:"stretched_seconds,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *OriginHealth) Reset() {
+	*x = OriginHealth{}
+	mi := &file_svc_node_v1_node_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OriginHealth) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OriginHealth) ProtoMessage() {}
+
+func (x *OriginHealth) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_node_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OriginHealth.ProtoReflect.Descriptor instead.
+func (*OriginHealth) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *OriginHealth) GetSiteId() string {
+	if x != nil {
+		return x.SiteId
+	}
+	return ""
+}
+
+func (x *OriginHealth) GetOriginId() string {
+	if x != nil {
+		return x.OriginId
+	}
+	return ""
+}
+
+func (x *OriginHealth) GetActive() bool {
+	if x != nil {
+		return x.Active
+	}
+	return false
+}
+
+func (x *OriginHealth) GetHealthy() bool {
+	if x != nil {
+		return x.Healthy
+	}
+	return false
+}
+
+func (x *OriginHealth) GetConsecutiveFailures() uint32 {
+	if x != nil {
+		return x.ConsecutiveFailures
+	}
+	return 0
+}
+
+func (x *OriginHealth) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *OriginHealth) GetStatus() uint32 {
+	if x != nil {
+		return x.Status
+	}
+	return 0
+}
+
+func (x *OriginHealth) GetLastFailureMs() int64 {
+	if x != nil {
+		return x.LastFailureMs
+	}
+	return 0
+}
+
+func (x *OriginHealth) GetDownSinceMs() int64 {
+	if x != nil {
+		return x.DownSinceMs
+	}
+	return 0
+}
+
+func (x *OriginHealth) GetDownUntilMs() int64 {
+	if x != nil {
+		return x.DownUntilMs
+	}
+	return 0
+}
+
+func (x *OriginHealth) GetLastCheckMs() int64 {
+	if x != nil {
+		return x.LastCheckMs
+	}
+	return 0
+}
+
+func (x *OriginHealth) GetStretchedSeconds() uint32 {
+	if x != nil {
+		return x.StretchedSeconds
+	}
+	return 0
+}
+
 type Metrics struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
 	CpuPercent        float64                `protobuf:"fixed64,1,opt,name=cpu_percent,json=cpuPercent,proto3" json:"cpu_percent,omitempty"`
@@ -1705,7 +1856,7 @@ type Metrics struct {
 
 func (x *Metrics) Reset() {
 	*x = Metrics{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[21]
+	mi := &file_svc_node_v1_node_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1717,7 +1868,7 @@ func (x *Metrics) String() string {
 func (*Metrics) ProtoMessage() {}
 
 func (x *Metrics) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[21]
+	mi := &file_svc_node_v1_node_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1730,7 +1881,7 @@ func (x *Metrics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Metrics.ProtoReflect.Descriptor instead.
 func (*Metrics) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{21}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Metrics) GetCpuPercent() float64 {
@@ -1808,7 +1959,7 @@ type AppliedRequest struct {
 
 func (x *AppliedRequest) Reset() {
 	*x = AppliedRequest{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[22]
+	mi := &file_svc_node_v1_node_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1820,7 +1971,7 @@ func (x *AppliedRequest) String() string {
 func (*AppliedRequest) ProtoMessage() {}
 
 func (x *AppliedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[22]
+	mi := &file_svc_node_v1_node_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1833,7 +1984,7 @@ func (x *AppliedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedRequest.ProtoReflect.Descriptor instead.
 func (*AppliedRequest) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{22}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *AppliedRequest) GetConfig() *ConfigPosition {
@@ -1905,7 +2056,7 @@ type Reached struct {
 
 func (x *Reached) Reset() {
 	*x = Reached{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[23]
+	mi := &file_svc_node_v1_node_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1917,7 +2068,7 @@ func (x *Reached) String() string {
 func (*Reached) ProtoMessage() {}
 
 func (x *Reached) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[23]
+	mi := &file_svc_node_v1_node_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1930,7 +2081,7 @@ func (x *Reached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reached.ProtoReflect.Descriptor instead.
 func (*Reached) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{23}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Reached) GetNumber() uint64 {
@@ -1955,7 +2106,7 @@ type AppliedResponse struct {
 
 func (x *AppliedResponse) Reset() {
 	*x = AppliedResponse{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[24]
+	mi := &file_svc_node_v1_node_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1967,7 +2118,7 @@ func (x *AppliedResponse) String() string {
 func (*AppliedResponse) ProtoMessage() {}
 
 func (x *AppliedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[24]
+	mi := &file_svc_node_v1_node_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1980,7 +2131,7 @@ func (x *AppliedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedResponse.ProtoReflect.Descriptor instead.
 func (*AppliedResponse) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{24}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{25}
 }
 
 type ReportStatsRequest struct {
@@ -2000,7 +2151,7 @@ type ReportStatsRequest struct {
 
 func (x *ReportStatsRequest) Reset() {
 	*x = ReportStatsRequest{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[25]
+	mi := &file_svc_node_v1_node_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2012,7 +2163,7 @@ func (x *ReportStatsRequest) String() string {
 func (*ReportStatsRequest) ProtoMessage() {}
 
 func (x *ReportStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[25]
+	mi := &file_svc_node_v1_node_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2025,7 +2176,7 @@ func (x *ReportStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportStatsRequest.ProtoReflect.Descriptor instead.
 func (*ReportStatsRequest) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{25}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ReportStatsRequest) GetSequence() uint64 {
@@ -2073,7 +2224,7 @@ type ReportStatsResponse struct {
 
 func (x *ReportStatsResponse) Reset() {
 	*x = ReportStatsResponse{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[26]
+	mi := &file_svc_node_v1_node_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2085,7 +2236,7 @@ func (x *ReportStatsResponse) String() string {
 func (*ReportStatsResponse) ProtoMessage() {}
 
 func (x *ReportStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[26]
+	mi := &file_svc_node_v1_node_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2098,7 +2249,7 @@ func (x *ReportStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportStatsResponse.ProtoReflect.Descriptor instead.
 func (*ReportStatsResponse) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{26}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ReportStatsResponse) GetAcknowledged() uint64 {
@@ -2119,7 +2270,7 @@ type StatsGap struct {
 
 func (x *StatsGap) Reset() {
 	*x = StatsGap{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[27]
+	mi := &file_svc_node_v1_node_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2131,7 +2282,7 @@ func (x *StatsGap) String() string {
 func (*StatsGap) ProtoMessage() {}
 
 func (x *StatsGap) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[27]
+	mi := &file_svc_node_v1_node_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2144,7 +2295,7 @@ func (x *StatsGap) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsGap.ProtoReflect.Descriptor instead.
 func (*StatsGap) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{27}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *StatsGap) GetFrom() int64 {
@@ -2186,7 +2337,7 @@ type SiteMinute struct {
 
 func (x *SiteMinute) Reset() {
 	*x = SiteMinute{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[28]
+	mi := &file_svc_node_v1_node_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2198,7 +2349,7 @@ func (x *SiteMinute) String() string {
 func (*SiteMinute) ProtoMessage() {}
 
 func (x *SiteMinute) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[28]
+	mi := &file_svc_node_v1_node_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2211,7 +2362,7 @@ func (x *SiteMinute) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteMinute.ProtoReflect.Descriptor instead.
 func (*SiteMinute) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{28}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SiteMinute) GetSiteId() string {
@@ -2292,7 +2443,7 @@ type RuleCount struct {
 
 func (x *RuleCount) Reset() {
 	*x = RuleCount{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[29]
+	mi := &file_svc_node_v1_node_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2304,7 +2455,7 @@ func (x *RuleCount) String() string {
 func (*RuleCount) ProtoMessage() {}
 
 func (x *RuleCount) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[29]
+	mi := &file_svc_node_v1_node_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2317,7 +2468,7 @@ func (x *RuleCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleCount.ProtoReflect.Descriptor instead.
 func (*RuleCount) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{29}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RuleCount) GetRuleId() string {
@@ -2358,7 +2509,7 @@ type StatusCount struct {
 
 func (x *StatusCount) Reset() {
 	*x = StatusCount{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[30]
+	mi := &file_svc_node_v1_node_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2370,7 +2521,7 @@ func (x *StatusCount) String() string {
 func (*StatusCount) ProtoMessage() {}
 
 func (x *StatusCount) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[30]
+	mi := &file_svc_node_v1_node_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2383,7 +2534,7 @@ func (x *StatusCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusCount.ProtoReflect.Descriptor instead.
 func (*StatusCount) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{30}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *StatusCount) GetCode() uint32 {
@@ -2411,7 +2562,7 @@ type NamedCount struct {
 
 func (x *NamedCount) Reset() {
 	*x = NamedCount{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[31]
+	mi := &file_svc_node_v1_node_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2423,7 +2574,7 @@ func (x *NamedCount) String() string {
 func (*NamedCount) ProtoMessage() {}
 
 func (x *NamedCount) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[31]
+	mi := &file_svc_node_v1_node_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2436,7 +2587,7 @@ func (x *NamedCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamedCount.ProtoReflect.Descriptor instead.
 func (*NamedCount) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{31}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *NamedCount) GetName() string {
@@ -2524,7 +2675,7 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\fTasksPending\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\"+\n" +
 	"\x0fSettingsChanged\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\x04R\aversion\"\x8f\x05\n" +
+	"\aversion\x18\x01 \x01(\x04R\aversion\"\xcf\x05\n" +
 	"\x10HeartbeatRequest\x12)\n" +
 	"\x04info\x18\x01 \x01(\v2\x15.svc.node.v1.NodeInfoR\x04info\x123\n" +
 	"\x06config\x18\x02 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\x06config\x120\n" +
@@ -2539,7 +2690,8 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	" \x01(\x04R\x14challengeKeysVersion\x12=\n" +
 	"\x1bsession_ticket_keys_version\x18\v \x01(\x04R\x18sessionTicketKeysVersion\x12-\n" +
 	"\x04acme\x18\f \x01(\v2\x19.svc.node.v1.AcmePositionR\x04acme\x12=\n" +
-	"\rfailing_sites\x18\r \x03(\v2\x18.svc.node.v1.FailingSiteR\ffailingSites\"\xf1\x03\n" +
+	"\rfailing_sites\x18\r \x03(\v2\x18.svc.node.v1.FailingSiteR\ffailingSites\x12>\n" +
+	"\rorigin_health\x18( \x03(\v2\x19.svc.node.v1.OriginHealthR\foriginHealth\"\xf1\x03\n" +
 	"\x11HeartbeatResponse\x12+\n" +
 	"\x06target\x18\x01 \x01(\v2\x13.svc.node.v1.TargetR\x06target\x12)\n" +
 	"\x10interval_seconds\x18\x02 \x01(\rR\x0fintervalSeconds\x12+\n" +
@@ -2579,7 +2731,21 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\brequests\x18\x02 \x01(\x04R\brequests\x12\x16\n" +
 	"\x06failed\x18\x03 \x01(\x04R\x06failed\x12\x19\n" +
 	"\bsince_ms\x18\x04 \x01(\x03R\asinceMs\x12\x14\n" +
-	"\x05cause\x18\x05 \x01(\tR\x05cause\"\x96\x02\n" +
+	"\x05cause\x18\x05 \x01(\tR\x05cause\"\x98\x03\n" +
+	"\fOriginHealth\x12\x17\n" +
+	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x1b\n" +
+	"\torigin_id\x18\x02 \x01(\tR\boriginId\x12\x16\n" +
+	"\x06active\x18\x03 \x01(\bR\x06active\x12\x18\n" +
+	"\ahealthy\x18\x04 \x01(\bR\ahealthy\x121\n" +
+	"\x14consecutive_failures\x18\x05 \x01(\rR\x13consecutiveFailures\x12\x14\n" +
+	"\x05error\x18\x06 \x01(\tR\x05error\x12\x16\n" +
+	"\x06status\x18\a \x01(\rR\x06status\x12&\n" +
+	"\x0flast_failure_ms\x18\b \x01(\x03R\rlastFailureMs\x12\"\n" +
+	"\rdown_since_ms\x18\t \x01(\x03R\vdownSinceMs\x12\"\n" +
+	"\rdown_until_ms\x18\n" +
+	" \x01(\x03R\vdownUntilMs\x12\"\n" +
+	"\rlast_check_ms\x18\v \x01(\x03R\vlastCheckMs\x12+\n" +
+	"\x11stretched_seconds\x18\f \x01(\rR\x10stretchedSeconds\"\x96\x02\n" +
 	"\aMetrics\x12\x1f\n" +
 	"\vcpu_percent\x18\x01 \x01(\x01R\n" +
 	"cpuPercent\x12\x14\n" +
@@ -2683,7 +2849,7 @@ func file_svc_node_v1_node_proto_rawDescGZIP() []byte {
 }
 
 var file_svc_node_v1_node_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_svc_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_svc_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_svc_node_v1_node_proto_goTypes = []any{
 	(RuleEvent)(0),                       // 0: svc.node.v1.RuleEvent
 	(*EnrollRequest)(nil),                // 1: svc.node.v1.EnrollRequest
@@ -2707,115 +2873,117 @@ var file_svc_node_v1_node_proto_goTypes = []any{
 	(*ReportVitalsResponse)(nil),         // 19: svc.node.v1.ReportVitalsResponse
 	(*Vitals)(nil),                       // 20: svc.node.v1.Vitals
 	(*FailingSite)(nil),                  // 21: svc.node.v1.FailingSite
-	(*Metrics)(nil),                      // 22: svc.node.v1.Metrics
-	(*AppliedRequest)(nil),               // 23: svc.node.v1.AppliedRequest
-	(*Reached)(nil),                      // 24: svc.node.v1.Reached
-	(*AppliedResponse)(nil),              // 25: svc.node.v1.AppliedResponse
-	(*ReportStatsRequest)(nil),           // 26: svc.node.v1.ReportStatsRequest
-	(*ReportStatsResponse)(nil),          // 27: svc.node.v1.ReportStatsResponse
-	(*StatsGap)(nil),                     // 28: svc.node.v1.StatsGap
-	(*SiteMinute)(nil),                   // 29: svc.node.v1.SiteMinute
-	(*RuleCount)(nil),                    // 30: svc.node.v1.RuleCount
-	(*StatusCount)(nil),                  // 31: svc.node.v1.StatusCount
-	(*NamedCount)(nil),                   // 32: svc.node.v1.NamedCount
-	(*ConfigPosition)(nil),               // 33: svc.node.v1.ConfigPosition
-	(*BanPosition)(nil),                  // 34: svc.node.v1.BanPosition
-	(*AcmePosition)(nil),                 // 35: svc.node.v1.AcmePosition
-	(*FailedEntry)(nil),                  // 36: svc.node.v1.FailedEntry
-	(*BanStatus)(nil),                    // 37: svc.node.v1.BanStatus
-	(*GetConfigRequest)(nil),             // 38: svc.node.v1.GetConfigRequest
-	(*GetBansRequest)(nil),               // 39: svc.node.v1.GetBansRequest
-	(*ReportBansRequest)(nil),            // 40: svc.node.v1.ReportBansRequest
-	(*GetChallengeKeysRequest)(nil),      // 41: svc.node.v1.GetChallengeKeysRequest
-	(*GetCertificatesRequest)(nil),       // 42: svc.node.v1.GetCertificatesRequest
-	(*GetSessionTicketKeysRequest)(nil),  // 43: svc.node.v1.GetSessionTicketKeysRequest
-	(*GetAcmeTokensRequest)(nil),         // 44: svc.node.v1.GetAcmeTokensRequest
-	(*ReportSecurityRequest)(nil),        // 45: svc.node.v1.ReportSecurityRequest
-	(*GetConfigResponse)(nil),            // 46: svc.node.v1.GetConfigResponse
-	(*GetBansResponse)(nil),              // 47: svc.node.v1.GetBansResponse
-	(*ReportBansResponse)(nil),           // 48: svc.node.v1.ReportBansResponse
-	(*GetChallengeKeysResponse)(nil),     // 49: svc.node.v1.GetChallengeKeysResponse
-	(*GetCertificatesResponse)(nil),      // 50: svc.node.v1.GetCertificatesResponse
-	(*GetSessionTicketKeysResponse)(nil), // 51: svc.node.v1.GetSessionTicketKeysResponse
-	(*GetAcmeTokensResponse)(nil),        // 52: svc.node.v1.GetAcmeTokensResponse
-	(*ReportSecurityResponse)(nil),       // 53: svc.node.v1.ReportSecurityResponse
+	(*OriginHealth)(nil),                 // 22: svc.node.v1.OriginHealth
+	(*Metrics)(nil),                      // 23: svc.node.v1.Metrics
+	(*AppliedRequest)(nil),               // 24: svc.node.v1.AppliedRequest
+	(*Reached)(nil),                      // 25: svc.node.v1.Reached
+	(*AppliedResponse)(nil),              // 26: svc.node.v1.AppliedResponse
+	(*ReportStatsRequest)(nil),           // 27: svc.node.v1.ReportStatsRequest
+	(*ReportStatsResponse)(nil),          // 28: svc.node.v1.ReportStatsResponse
+	(*StatsGap)(nil),                     // 29: svc.node.v1.StatsGap
+	(*SiteMinute)(nil),                   // 30: svc.node.v1.SiteMinute
+	(*RuleCount)(nil),                    // 31: svc.node.v1.RuleCount
+	(*StatusCount)(nil),                  // 32: svc.node.v1.StatusCount
+	(*NamedCount)(nil),                   // 33: svc.node.v1.NamedCount
+	(*ConfigPosition)(nil),               // 34: svc.node.v1.ConfigPosition
+	(*BanPosition)(nil),                  // 35: svc.node.v1.BanPosition
+	(*AcmePosition)(nil),                 // 36: svc.node.v1.AcmePosition
+	(*FailedEntry)(nil),                  // 37: svc.node.v1.FailedEntry
+	(*BanStatus)(nil),                    // 38: svc.node.v1.BanStatus
+	(*GetConfigRequest)(nil),             // 39: svc.node.v1.GetConfigRequest
+	(*GetBansRequest)(nil),               // 40: svc.node.v1.GetBansRequest
+	(*ReportBansRequest)(nil),            // 41: svc.node.v1.ReportBansRequest
+	(*GetChallengeKeysRequest)(nil),      // 42: svc.node.v1.GetChallengeKeysRequest
+	(*GetCertificatesRequest)(nil),       // 43: svc.node.v1.GetCertificatesRequest
+	(*GetSessionTicketKeysRequest)(nil),  // 44: svc.node.v1.GetSessionTicketKeysRequest
+	(*GetAcmeTokensRequest)(nil),         // 45: svc.node.v1.GetAcmeTokensRequest
+	(*ReportSecurityRequest)(nil),        // 46: svc.node.v1.ReportSecurityRequest
+	(*GetConfigResponse)(nil),            // 47: svc.node.v1.GetConfigResponse
+	(*GetBansResponse)(nil),              // 48: svc.node.v1.GetBansResponse
+	(*ReportBansResponse)(nil),           // 49: svc.node.v1.ReportBansResponse
+	(*GetChallengeKeysResponse)(nil),     // 50: svc.node.v1.GetChallengeKeysResponse
+	(*GetCertificatesResponse)(nil),      // 51: svc.node.v1.GetCertificatesResponse
+	(*GetSessionTicketKeysResponse)(nil), // 52: svc.node.v1.GetSessionTicketKeysResponse
+	(*GetAcmeTokensResponse)(nil),        // 53: svc.node.v1.GetAcmeTokensResponse
+	(*ReportSecurityResponse)(nil),       // 54: svc.node.v1.ReportSecurityResponse
 }
 var file_svc_node_v1_node_proto_depIdxs = []int32{
 	5,  // 0: svc.node.v1.EnrollRequest.info:type_name -> svc.node.v1.NodeInfo
 	6,  // 1: svc.node.v1.NodeInfo.geoip:type_name -> svc.node.v1.GeoIp
 	7,  // 2: svc.node.v1.GeoIp.country:type_name -> svc.node.v1.GeoIpDatabase
 	7,  // 3: svc.node.v1.GeoIp.asn:type_name -> svc.node.v1.GeoIpDatabase
-	33, // 4: svc.node.v1.WatchRequest.config:type_name -> svc.node.v1.ConfigPosition
-	34, // 5: svc.node.v1.WatchRequest.bans:type_name -> svc.node.v1.BanPosition
-	35, // 6: svc.node.v1.WatchRequest.acme:type_name -> svc.node.v1.AcmePosition
+	34, // 4: svc.node.v1.WatchRequest.config:type_name -> svc.node.v1.ConfigPosition
+	35, // 5: svc.node.v1.WatchRequest.bans:type_name -> svc.node.v1.BanPosition
+	36, // 6: svc.node.v1.WatchRequest.acme:type_name -> svc.node.v1.AcmePosition
 	10, // 7: svc.node.v1.WatchEvent.ping:type_name -> svc.node.v1.Ping
 	11, // 8: svc.node.v1.WatchEvent.target:type_name -> svc.node.v1.Target
 	12, // 9: svc.node.v1.WatchEvent.keys_changed:type_name -> svc.node.v1.KeysChanged
 	13, // 10: svc.node.v1.WatchEvent.tasks_pending:type_name -> svc.node.v1.TasksPending
 	14, // 11: svc.node.v1.WatchEvent.settings_changed:type_name -> svc.node.v1.SettingsChanged
-	33, // 12: svc.node.v1.Target.config:type_name -> svc.node.v1.ConfigPosition
-	34, // 13: svc.node.v1.Target.bans:type_name -> svc.node.v1.BanPosition
-	35, // 14: svc.node.v1.Target.acme:type_name -> svc.node.v1.AcmePosition
+	34, // 12: svc.node.v1.Target.config:type_name -> svc.node.v1.ConfigPosition
+	35, // 13: svc.node.v1.Target.bans:type_name -> svc.node.v1.BanPosition
+	36, // 14: svc.node.v1.Target.acme:type_name -> svc.node.v1.AcmePosition
 	5,  // 15: svc.node.v1.HeartbeatRequest.info:type_name -> svc.node.v1.NodeInfo
-	33, // 16: svc.node.v1.HeartbeatRequest.config:type_name -> svc.node.v1.ConfigPosition
-	36, // 17: svc.node.v1.HeartbeatRequest.failed:type_name -> svc.node.v1.FailedEntry
-	37, // 18: svc.node.v1.HeartbeatRequest.bans:type_name -> svc.node.v1.BanStatus
-	22, // 19: svc.node.v1.HeartbeatRequest.metrics:type_name -> svc.node.v1.Metrics
-	35, // 20: svc.node.v1.HeartbeatRequest.acme:type_name -> svc.node.v1.AcmePosition
+	34, // 16: svc.node.v1.HeartbeatRequest.config:type_name -> svc.node.v1.ConfigPosition
+	37, // 17: svc.node.v1.HeartbeatRequest.failed:type_name -> svc.node.v1.FailedEntry
+	38, // 18: svc.node.v1.HeartbeatRequest.bans:type_name -> svc.node.v1.BanStatus
+	23, // 19: svc.node.v1.HeartbeatRequest.metrics:type_name -> svc.node.v1.Metrics
+	36, // 20: svc.node.v1.HeartbeatRequest.acme:type_name -> svc.node.v1.AcmePosition
 	21, // 21: svc.node.v1.HeartbeatRequest.failing_sites:type_name -> svc.node.v1.FailingSite
-	11, // 22: svc.node.v1.HeartbeatResponse.target:type_name -> svc.node.v1.Target
-	17, // 23: svc.node.v1.HeartbeatResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
-	33, // 24: svc.node.v1.ReportVitalsRequest.config:type_name -> svc.node.v1.ConfigPosition
-	20, // 25: svc.node.v1.ReportVitalsRequest.vitals:type_name -> svc.node.v1.Vitals
-	17, // 26: svc.node.v1.ReportVitalsResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
-	32, // 27: svc.node.v1.Vitals.edge_errors:type_name -> svc.node.v1.NamedCount
-	33, // 28: svc.node.v1.AppliedRequest.config:type_name -> svc.node.v1.ConfigPosition
-	34, // 29: svc.node.v1.AppliedRequest.bans:type_name -> svc.node.v1.BanPosition
-	36, // 30: svc.node.v1.AppliedRequest.failed:type_name -> svc.node.v1.FailedEntry
-	24, // 31: svc.node.v1.AppliedRequest.config_steps:type_name -> svc.node.v1.Reached
-	24, // 32: svc.node.v1.AppliedRequest.bans_steps:type_name -> svc.node.v1.Reached
-	35, // 33: svc.node.v1.AppliedRequest.acme:type_name -> svc.node.v1.AcmePosition
-	29, // 34: svc.node.v1.ReportStatsRequest.minutes:type_name -> svc.node.v1.SiteMinute
-	28, // 35: svc.node.v1.ReportStatsRequest.gaps:type_name -> svc.node.v1.StatsGap
-	31, // 36: svc.node.v1.SiteMinute.statuses:type_name -> svc.node.v1.StatusCount
-	32, // 37: svc.node.v1.SiteMinute.counts:type_name -> svc.node.v1.NamedCount
-	30, // 38: svc.node.v1.SiteMinute.rules:type_name -> svc.node.v1.RuleCount
-	0,  // 39: svc.node.v1.RuleCount.event:type_name -> svc.node.v1.RuleEvent
-	1,  // 40: svc.node.v1.NodeService.Enroll:input_type -> svc.node.v1.EnrollRequest
-	3,  // 41: svc.node.v1.NodeService.RenewCertificate:input_type -> svc.node.v1.RenewCertificateRequest
-	8,  // 42: svc.node.v1.NodeService.Watch:input_type -> svc.node.v1.WatchRequest
-	15, // 43: svc.node.v1.NodeService.Heartbeat:input_type -> svc.node.v1.HeartbeatRequest
-	23, // 44: svc.node.v1.NodeService.Applied:input_type -> svc.node.v1.AppliedRequest
-	38, // 45: svc.node.v1.NodeService.GetConfig:input_type -> svc.node.v1.GetConfigRequest
-	39, // 46: svc.node.v1.NodeService.GetBans:input_type -> svc.node.v1.GetBansRequest
-	40, // 47: svc.node.v1.NodeService.ReportBans:input_type -> svc.node.v1.ReportBansRequest
-	26, // 48: svc.node.v1.NodeService.ReportStats:input_type -> svc.node.v1.ReportStatsRequest
-	41, // 49: svc.node.v1.NodeService.GetChallengeKeys:input_type -> svc.node.v1.GetChallengeKeysRequest
-	42, // 50: svc.node.v1.NodeService.GetCertificates:input_type -> svc.node.v1.GetCertificatesRequest
-	43, // 51: svc.node.v1.NodeService.GetSessionTicketKeys:input_type -> svc.node.v1.GetSessionTicketKeysRequest
-	44, // 52: svc.node.v1.NodeService.GetAcmeTokens:input_type -> svc.node.v1.GetAcmeTokensRequest
-	45, // 53: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
-	18, // 54: svc.node.v1.NodeService.ReportVitals:input_type -> svc.node.v1.ReportVitalsRequest
-	2,  // 55: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
-	4,  // 56: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
-	9,  // 57: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
-	16, // 58: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
-	25, // 59: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
-	46, // 60: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
-	47, // 61: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
-	48, // 62: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
-	27, // 63: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
-	49, // 64: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
-	50, // 65: svc.node.v1.NodeService.GetCertificates:output_type -> svc.node.v1.GetCertificatesResponse
-	51, // 66: svc.node.v1.NodeService.GetSessionTicketKeys:output_type -> svc.node.v1.GetSessionTicketKeysResponse
-	52, // 67: svc.node.v1.NodeService.GetAcmeTokens:output_type -> svc.node.v1.GetAcmeTokensResponse
-	53, // 68: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
-	19, // 69: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
-	55, // [55:70] is the sub-list for method output_type
-	40, // [40:55] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	22, // 22: svc.node.v1.HeartbeatRequest.origin_health:type_name -> svc.node.v1.OriginHealth
+	11, // 23: svc.node.v1.HeartbeatResponse.target:type_name -> svc.node.v1.Target
+	17, // 24: svc.node.v1.HeartbeatResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
+	34, // 25: svc.node.v1.ReportVitalsRequest.config:type_name -> svc.node.v1.ConfigPosition
+	20, // 26: svc.node.v1.ReportVitalsRequest.vitals:type_name -> svc.node.v1.Vitals
+	17, // 27: svc.node.v1.ReportVitalsResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
+	33, // 28: svc.node.v1.Vitals.edge_errors:type_name -> svc.node.v1.NamedCount
+	34, // 29: svc.node.v1.AppliedRequest.config:type_name -> svc.node.v1.ConfigPosition
+	35, // 30: svc.node.v1.AppliedRequest.bans:type_name -> svc.node.v1.BanPosition
+	37, // 31: svc.node.v1.AppliedRequest.failed:type_name -> svc.node.v1.FailedEntry
+	25, // 32: svc.node.v1.AppliedRequest.config_steps:type_name -> svc.node.v1.Reached
+	25, // 33: svc.node.v1.AppliedRequest.bans_steps:type_name -> svc.node.v1.Reached
+	36, // 34: svc.node.v1.AppliedRequest.acme:type_name -> svc.node.v1.AcmePosition
+	30, // 35: svc.node.v1.ReportStatsRequest.minutes:type_name -> svc.node.v1.SiteMinute
+	29, // 36: svc.node.v1.ReportStatsRequest.gaps:type_name -> svc.node.v1.StatsGap
+	32, // 37: svc.node.v1.SiteMinute.statuses:type_name -> svc.node.v1.StatusCount
+	33, // 38: svc.node.v1.SiteMinute.counts:type_name -> svc.node.v1.NamedCount
+	31, // 39: svc.node.v1.SiteMinute.rules:type_name -> svc.node.v1.RuleCount
+	0,  // 40: svc.node.v1.RuleCount.event:type_name -> svc.node.v1.RuleEvent
+	1,  // 41: svc.node.v1.NodeService.Enroll:input_type -> svc.node.v1.EnrollRequest
+	3,  // 42: svc.node.v1.NodeService.RenewCertificate:input_type -> svc.node.v1.RenewCertificateRequest
+	8,  // 43: svc.node.v1.NodeService.Watch:input_type -> svc.node.v1.WatchRequest
+	15, // 44: svc.node.v1.NodeService.Heartbeat:input_type -> svc.node.v1.HeartbeatRequest
+	24, // 45: svc.node.v1.NodeService.Applied:input_type -> svc.node.v1.AppliedRequest
+	39, // 46: svc.node.v1.NodeService.GetConfig:input_type -> svc.node.v1.GetConfigRequest
+	40, // 47: svc.node.v1.NodeService.GetBans:input_type -> svc.node.v1.GetBansRequest
+	41, // 48: svc.node.v1.NodeService.ReportBans:input_type -> svc.node.v1.ReportBansRequest
+	27, // 49: svc.node.v1.NodeService.ReportStats:input_type -> svc.node.v1.ReportStatsRequest
+	42, // 50: svc.node.v1.NodeService.GetChallengeKeys:input_type -> svc.node.v1.GetChallengeKeysRequest
+	43, // 51: svc.node.v1.NodeService.GetCertificates:input_type -> svc.node.v1.GetCertificatesRequest
+	44, // 52: svc.node.v1.NodeService.GetSessionTicketKeys:input_type -> svc.node.v1.GetSessionTicketKeysRequest
+	45, // 53: svc.node.v1.NodeService.GetAcmeTokens:input_type -> svc.node.v1.GetAcmeTokensRequest
+	46, // 54: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
+	18, // 55: svc.node.v1.NodeService.ReportVitals:input_type -> svc.node.v1.ReportVitalsRequest
+	2,  // 56: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
+	4,  // 57: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
+	9,  // 58: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
+	16, // 59: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
+	26, // 60: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
+	47, // 61: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
+	48, // 62: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
+	49, // 63: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
+	28, // 64: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
+	50, // 65: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
+	51, // 66: svc.node.v1.NodeService.GetCertificates:output_type -> svc.node.v1.GetCertificatesResponse
+	52, // 67: svc.node.v1.NodeService.GetSessionTicketKeys:output_type -> svc.node.v1.GetSessionTicketKeysResponse
+	53, // 68: svc.node.v1.NodeService.GetAcmeTokens:output_type -> svc.node.v1.GetAcmeTokensResponse
+	54, // 69: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
+	19, // 70: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
+	56, // [56:71] is the sub-list for method output_type
+	41, // [41:56] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_svc_node_v1_node_proto_init() }
@@ -2843,7 +3011,7 @@ func file_svc_node_v1_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_node_v1_node_proto_rawDesc), len(file_svc_node_v1_node_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   32,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
