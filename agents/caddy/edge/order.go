@@ -10,6 +10,7 @@ import (
 	"edge.svc/caddy/features/buffer"
 	"edge.svc/caddy/features/cc"
 	"edge.svc/caddy/features/challenge"
+	"edge.svc/caddy/features/charset"
 	"edge.svc/caddy/features/count"
 	"edge.svc/caddy/features/encode"
 	"edge.svc/caddy/features/handshake"
@@ -94,8 +95,10 @@ type responseRow struct {
 
 var responseOrder = []responseRow{
 	{"cc-outcome", exchange.FromAll, cc.Outcome},
+	{"affinity", exchange.FromOrigin, origin.Affinity},
 	{"hsts", exchange.FromAll, handshake.StrictTransport},
 	{"alt-svc", exchange.FromAll, listen.AltSvc},
+	{"charset", exchange.FromSite, charset.Response},
 	{"rules", exchange.FromAll, rules.Response},
 	{"encode", exchange.FromSite, encode.Response},
 	{"edge-headers", exchange.FromAll, edgeHeaders},

@@ -34,6 +34,14 @@ type Passes interface {
 	PassLevel(x *Exchange) Level
 }
 
+// Signer signs what clients keep for the edge with the keys of the cluster.
+type Signer interface {
+	// AppendSignature appends "<id of the key>.<signature>" of a text; false without keys.
+	AppendSignature(dst []byte, text string) ([]byte, bool)
+	// CheckSignature reports whether a text was signed with a key in use, and whether that key stays for another rotation.
+	CheckSignature(text, key, signature string) (valid, lasting bool)
+}
+
 // IPLists knows the members of every address list, whatever the list is for.
 type IPLists interface {
 	// Contains reports whether an address is on a list, which is named by its id. Not whole means that no version of the

@@ -35,9 +35,10 @@ var errNoCurrent = errors.New("there is no current challenge key")
 
 // keySet is the keys in use; it is immutable.
 type keySet struct {
-	version uint64
-	current *signer
-	all     []*signer
+	version  uint64
+	current  *signer
+	previous *signer
+	all      []*signer
 }
 
 // newKeySet checks keys and takes over the states of those it knows already; nil means there are none.
@@ -69,6 +70,9 @@ func newKeySet(keys Keys, before *keySet) (*keySet, error) {
 		return nil, errNoCurrent
 	}
 	set.current = set.all[0]
+	if keys.Previous != nil {
+		set.previous = set.all[len(set.all)-1]
+	}
 	return set, nil
 }
 
@@ -126,6 +130,25 @@ func (s *signer) sign(prefix, text string) (sum [sha256.Size]byte) {
 	sum = state.sum
 	s.states.Put(state)
 	return sum
+}
+
+// AppendSignature appends "<id of the key>.<signature>" of a text; false without keys.
+func (c *Challenges) AppendSignature(dst []byte, text string) ([]byte, bool) {
+	keys := c.keys.Load()
+	if keys == nil {
+		return dst, false
+	}
+	sum := keys.current.sign("", text)
+	dst = append(append(dst, keys.current.id...), '.')
+	return encoding.AppendEncode(dst, sum[:]), true
+}
+
+// CheckSignature reports whether a text was signed with a key in use, and whether that key stays for another rotation.
+func (c *Challenges) CheckSignature(text, key, signature string) (valid, lasting bool) {
+	keys := c.keys.Load()
+	s := keys.find(key)
+	valid = s != nil && s.verify("", text, signature)
+	return valid, valid && s != keys.previous
 }
 
 const macBytes = 43

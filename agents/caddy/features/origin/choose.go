@@ -13,14 +13,33 @@ import (
 // candidates lists the origins a request tries first, best first, into list: the first tier that has any of healthy
 // primaries, healthy backups and, when all are down, everything. All have the scheme of the first, because a request
 // must not change between http and https on its way.
-func (g *group) candidates(list []int32, key string, i *instead) []int32 {
+//
+// pinned is the origin that the visitor is kept on, -1 for none: it comes first where it is one of those to choose from. A
+// visitor who is kept takes no turn from others.
+func (g *group) candidates(list []int32, key string, i *instead, pinned int32) []int32 {
 	list = list[:0]
 	if len(g.origins) == 1 {
 		return append(list, 0)
 	}
 	list = g.tier(list, i)
-	g.order(list, key)
+	switch {
+	case pinned < 0 || !g.first(list, pinned):
+		g.order(list, key)
+	case g.pool.policy != configv1.BalancePolicy_BALANCE_POLICY_ROUND_ROBIN:
+		g.order(list[1:], key)
+	}
 	return g.ofOneScheme(list)
+}
+
+// first puts an origin at the head of those that a tier is chosen from; it reports false where it is none of them.
+func (g *group) first(list []int32, pinned int32) bool {
+	at := slices.Index(g.primaries(list), pinned)
+	if at < 0 {
+		return false
+	}
+	copy(list[1:], list[:at])
+	list[0] = pinned
+	return true
 }
 
 // order puts the origins of a tier in the order of the policy.

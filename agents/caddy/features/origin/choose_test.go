@@ -29,7 +29,7 @@ func weighted(weights ...uint32) []*configv1.Origin {
 
 func names(p *Pool, key string) string {
 	s := ""
-	for _, i := range p.candidates(nil, key, &instead{}) {
+	for _, i := range p.candidates(nil, key, &instead{}, -1) {
 		s += p.origins[i].health.origin
 	}
 	return s

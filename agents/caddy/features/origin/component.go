@@ -63,7 +63,7 @@ func notNegative(n int) error {
 
 func init() {
 	core.SettingKind("origin-policy", policySetting, CompilePolicy)
-	core.ConfigureKind("site", core.KindOptions{Features: []string{"active-health-v1"}})
+	core.ConfigureKind("site", core.KindOptions{Features: []string{"active-health-v1", "session-affinity-v1"}})
 }
 
 // HealthOf returns the health of the origins of a core; it survives changes of their sites.

@@ -19,6 +19,8 @@ type Fetcher struct {
 	// CDNLoop is this node's own id, appended to the CDN-Loop header.
 	CDNLoop string
 	Pool    *Pool
+	// affinity keeps visitors on one origin; nil for a fetch of nobody's.
+	affinity *affinity
 	// Standard speaks to the origins instead of the own client, over HTTP/2; nil for HTTP/1.1.
 	Standard *Standard
 }
@@ -56,6 +58,8 @@ type fetch struct {
 	answered time.Time
 	group    *group
 	times    times
+	// The origin that the visitor is kept on, -1 for none.
+	pinned int32
 	// What rules have dialled in place of an origin.
 	instead instead
 	derived origin
@@ -101,7 +105,7 @@ func (f Fetcher) begin(ctx context.Context, out *exchange.Outbound, overrides *e
 	}
 	t := fetches.Get().(*fetch)
 	t.Fetcher, t.ctx, t.group, t.out, t.overrides = f, ctx, group, out, overrides
-	t.begun, t.times = time.Now(), f.Pool.times.with(overrides)
+	t.begun, t.times, t.pinned = time.Now(), f.Pool.times.with(overrides), -1
 	return t
 }
 
@@ -176,7 +180,7 @@ func (t *fetch) run() (head, error) {
 	if len(t.group.origins) > 1 {
 		key = t.out.TargetOf(t.in).Raw
 	}
-	t.list = t.group.candidates(slices.Grow(t.list, len(t.group.origins)), key, &t.instead)
+	t.list = t.group.candidates(slices.Grow(t.list, len(t.group.origins)), key, &t.instead, t.pinned)
 	defer t.dropHeld()
 	tries := 0
 	var last error
@@ -192,10 +196,9 @@ func (t *fetch) run() (head, error) {
 			answer, err = t.ask(o, asked)
 		}
 		if err == nil {
-			status := answer.status()
-			bad := status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
+			bad := failedStatus(answer.status())
 			if bad {
-				t.failed(o, reason{failStatus, status})
+				t.failed(o, reason{failStatus, answer.status()})
 			} else {
 				p.state.succeed(o.health)
 			}
@@ -243,6 +246,11 @@ func (t *fetch) run() (head, error) {
 		return answer, nil
 	}
 	return nil, last
+}
+
+// failedStatus reports whether a status says that the origin cannot serve.
+func failedStatus(status int) bool {
+	return status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
 }
 
 // candidate reports whether there is an origin for a further try. After the last primary come the backups that are up.

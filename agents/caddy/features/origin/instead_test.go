@@ -410,7 +410,7 @@ func TestWaysCostNoMemory(t *testing.T) {
 				t.Fatal(err)
 			}
 			g := p.groupNamed(f.x.Out.Group)
-			list = g.candidates(list, "", &f.instead)
+			list = g.candidates(list, "", &f.instead, -1)
 			f.dialled(&g.origins[list[0]])
 		}
 		way()

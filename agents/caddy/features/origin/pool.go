@@ -34,6 +34,8 @@ type Pool struct {
 	times     times
 	idle      time.Duration
 	maxUses   uint32
+	// Lifetime of the cookie that keeps a visitor on one origin, 0 for none.
+	affinitySeconds int64
 	// Largest request body in bytes, 0 for any.
 	bodyLimit int64
 }
@@ -125,6 +127,8 @@ func Compile(siteID string, origins []*configv1.Origin, pool *configv1.OriginPoo
 		},
 		idle:    time.Duration(pool.GetKeepaliveIdleSeconds()) * time.Second,
 		maxUses: pool.GetKeepaliveMaxRequests(),
+
+		affinitySeconds: int64(min(pool.GetAffinityTtlSeconds(), maxAffinitySeconds)),
 	}
 	if len(origins) > 1 {
 		p.origins = make([]origin, 0, len(origins))

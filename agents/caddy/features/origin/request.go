@@ -26,7 +26,7 @@ func (t *fetch) appendHead(b []byte, o *origin) []byte {
 			continue
 		}
 		for _, value := range values {
-			b = appendField(b, name, value)
+			b = t.appendOf(b, name, value)
 		}
 	}
 	for _, edit := range out.Edits {
@@ -34,7 +34,7 @@ func (t *fetch) appendHead(b []byte, o *origin) []byte {
 			continue
 		}
 		for _, value := range edit.Values {
-			b = appendField(b, edit.Name, value)
+			b = t.appendOf(b, edit.Name, value)
 		}
 	}
 	if in.Client.IsValid() && !out.Replaces("X-Real-Ip") {
@@ -82,6 +82,16 @@ func (t *fetch) appendHead(b []byte, o *origin) []byte {
 		b = append(b, "Connection: close\r\n"...)
 	}
 	return append(t.appendFraming(b, method), '\r', '\n')
+}
+
+// appendOf appends a field, without what is the edge's own in it.
+func (t *fetch) appendOf(b []byte, name, value string) []byte {
+	if t.Pool.affinitySeconds > 0 && name == "Cookie" {
+		if value = withoutAffinity(value); value == "" {
+			return b
+		}
+	}
+	return appendField(b, name, value)
 }
 
 // appendHost appends the host of the origin, or of a rule in its place, else what a rule put in its place, else the host that was asked for.

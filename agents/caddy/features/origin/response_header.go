@@ -76,7 +76,8 @@ func originOwns(name, value string) bool {
 		return true
 	case "Set-Cookie":
 		cookie, _, _ := strings.Cut(value, "=")
-		return strings.HasPrefix(value, "__ew_") || exchange.IsPassCookie(strings.TrimRight(cookie, " \t"))
+		cookie = strings.TrimRight(cookie, " \t")
+		return strings.HasPrefix(value, "__ew_") || exchange.IsPassCookie(cookie) || exchange.IsAffinityCookie(cookie)
 	}
 	return strings.HasPrefix(name, "X-Svc-") || strings.HasPrefix(name, "X-Accel-")
 }

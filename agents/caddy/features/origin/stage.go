@@ -24,8 +24,8 @@ func Limits(c *core.Core) exchange.Stage {
 
 // Stage fetches from the origins of the site.
 func Stage(c *core.Core) exchange.Stage {
-	connections := TransportsOf(c)
+	connections, affinity := TransportsOf(c), affinities.Of(c)
 	return func(x *exchange.Exchange) *exchange.Answer {
-		return Fetcher{Transports: connections, CDNLoop: c.LoopID(), Pool: PoolOf(x.Plan)}.Respond(x)
+		return Fetcher{Transports: connections, CDNLoop: c.LoopID(), Pool: PoolOf(x.Plan), affinity: affinity}.Respond(x)
 	}
 }

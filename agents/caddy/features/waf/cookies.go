@@ -7,15 +7,15 @@ import (
 	"edge.svc/caddy/features/waf/bodies"
 )
 
-// readCookies takes the cookies of a header, and returns it without passes of the edge's own challenges, which are nobody's
-// attack.
+// readCookies takes the cookies of a header, and returns it without the edge's own, of challenges and session affinity, which are
+// nobody's attack.
 func readCookies(header string, to *bodies.Arguments) (rest string) {
 	kept := make([]byte, 0, len(header))
 	for header != "" {
 		var pair string
 		pair, header, _ = strings.Cut(header, ";")
 		name, value, _ := strings.Cut(strings.TrimLeft(pair, " \t"), "=")
-		if exchange.IsPassCookie(name) && isPass(value) {
+		if exchange.IsPassCookie(name) && isPass(value) || exchange.IsAffinityCookie(name) && isSigned(value) {
 			continue
 		}
 		if len(kept) > 0 {
@@ -37,7 +37,12 @@ const (
 
 // isPass reports whether a cookie can be a pass. Whatever else has its name goes on to the origin like any other cookie.
 func isPass(value string) bool {
-	if len(value) > maxPassBytes || !strings.HasPrefix(value, passVersion) {
+	return strings.HasPrefix(value, passVersion) && isSigned(value)
+}
+
+// isSigned reports whether a value has the letters of those that the edge signs.
+func isSigned(value string) bool {
+	if len(value) > maxPassBytes {
 		return false
 	}
 	for i := range len(value) {
