@@ -13,7 +13,7 @@ export const CAPABILITIES = {
   'rules-v2':
     'functions, computed values, edits of queries, origin and compression actions, bulk redirects, origin groups',
   'rules-v3':
-    'cookies, arguments and further fields, encodings and hashes, wildcards, computed headers, appended headers',
+    'cookies, arguments and further fields, encodings and hashes, wildcards, computed and appended headers, time and path in error pages',
   'rule-log-v1': 'reports how many requests matched which rules, and the action taken',
   'ja4-v1': 'the TLS fingerprint JA4',
   'geoip-country-v1': 'the country of a client; the node state says whether the database is present',
@@ -37,6 +37,7 @@ export const CAPABILITIES = {
   'session-affinity-v1': 'keeps visitors on one origin by a cookie, as each site sets it',
   'site-content-v1': 'names the charset of responses, as each site sets it',
   'active-health-v1': 'checks the origins of sites by itself, and reports their health',
+  'error-pages-v1': 'error pages of sites and of the platform, and maintenance',
   'vitals-v1': 'reports every 5 s the health of sites that just changed, while the console requests it',
 } as const;
 

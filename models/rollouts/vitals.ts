@@ -191,7 +191,7 @@ async function beforeFromMinutes(
 }
 
 /** Answers 5xx that somebody wanted, or that protection gave. */
-const DELIBERATE = new Set(['error.site-disabled', 'error.challenge-unavailable']);
+const DELIBERATE = new Set(['error.site-disabled', 'error.maintenance', 'error.challenge-unavailable']);
 const ERROR = 'error.';
 
 /** Figures as nodes report them of watched sites, of what they count by the minute. */

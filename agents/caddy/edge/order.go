@@ -15,9 +15,11 @@ import (
 	"edge.svc/caddy/features/encode"
 	"edge.svc/caddy/features/handshake"
 	"edge.svc/caddy/features/lists"
+	"edge.svc/caddy/features/maintenance"
 	"edge.svc/caddy/features/origin"
 	"edge.svc/caddy/features/paths"
 	"edge.svc/caddy/features/rules"
+	"edge.svc/caddy/features/sitepages"
 	"edge.svc/caddy/features/sites"
 	"edge.svc/caddy/features/waf"
 	"edge.svc/caddy/listen"
@@ -67,6 +69,7 @@ var order = []row{
 	{"client-certificate", notForLocal, handshake.ClientCertificate, policyFails},
 	{"register", notForLocal, listen.Register, failure{}},
 	{"bans", notForLocal, bans.Stage, failure{}},
+	{"maintenance", notForLocal, maintenance.Stage, policyFails},
 	{"path", forLocal, paths.Stage, policyFails},
 	{"cc", notForLocal, cc.Count, failure{}},
 	{"cc-reserved", notForLocal, cc.ClientsOfReserved, failure{}},
@@ -95,6 +98,8 @@ type responseRow struct {
 
 var responseOrder = []responseRow{
 	{"cc-outcome", exchange.FromAll, cc.Outcome},
+	// Later stages see the response that the client gets.
+	{"pages", exchange.FromAll, sitepages.Response},
 	{"affinity", exchange.FromOrigin, origin.Affinity},
 	{"hsts", exchange.FromAll, handshake.StrictTransport},
 	{"alt-svc", exchange.FromAll, listen.AltSvc},

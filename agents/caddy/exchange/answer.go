@@ -41,7 +41,10 @@ type Answer struct {
 	// CloseConn ends the client's connection after the answer. It outlives the answer: what made it necessary stays.
 	CloseConn bool
 
-	filters []func(Sink) Sink
+	// What an operator's page replaced; replacedStatus is 0 where none did.
+	replacedStatus int
+	replacedFrom   From
+	filters        []func(Sink) Sink
 }
 
 // Through has the body of the answer pass through a sink on its way to the client; the last one added comes first.
@@ -52,6 +55,17 @@ func (a *Answer) chain(client Sink) Sink {
 		client = filter(client)
 	}
 	return client
+}
+
+// Replaces notes the response whose place this one takes: it says how the site fared, whatever the client gets.
+func (a *Answer) Replaces(status int, from From) { a.replacedStatus, a.replacedFrom = status, from }
+
+// Original is status and maker of the response, before an operator's page took its place.
+func (a *Answer) Original() (status int, from From) {
+	if a.replacedStatus != 0 {
+		return a.replacedStatus, a.replacedFrom
+	}
+	return a.Status, a.From
 }
 
 // Source is a body that pushes itself into a sink.

@@ -103,8 +103,8 @@ var pages = func() map[pageKey]page {
 	for code, statuses := range map[string][]int{
 		BadRequest: {400, 408, 417, 501, 505}, BodyTooLarge: {413}, IPBanned: {403}, InternalError: {500}, MethodNotAllowed: {405}, NoOrigin: {502},
 		HTTPSRequired: {400}, NotFound: {404}, OriginBusy: {503}, OriginError: {502}, OriginTimeout: {504}, OriginUnreachable: {502}, PolicyDenied: {403, 429, 451, 503},
-		SiteDisabled: {503}, ChallengeUnavailable: {503}, PolicyUnavailable: {503}, TooLarge: {413}, HeaderTooLarge: {431},
-		ClientCertRequired: {403}, EdgeBusy: {503}, URITooLong: {414}, UnknownHost: {404}, WebSocketDisabled: {403},
+		Maintenance: {503}, PathAmbiguous: {400}, SiteDisabled: {503}, ChallengeUnavailable: {503}, PolicyUnavailable: {503}, TooLarge: {413}, HeaderTooLarge: {431},
+		ClientCertRequired: {403}, EdgeBusy: {503}, URITooLong: {414}, UnknownHost: {404}, WAFBlocked: {403}, WAFBusy: {503}, WebSocketDisabled: {403},
 	} {
 		for _, status := range statuses {
 			for language := range languages {
@@ -144,22 +144,21 @@ var (
 )
 
 func build(status int, code string, language int) page {
-	t, ok := texts[code]
-	if !ok {
-		title := fmt.Sprint(status, " ", http.StatusText(status))
-		t = text{titles: [languages]string{title, title}, hop: hopEdge}
-	}
+	t := textOf(status, code)
 	var b strings.Builder
 	css := style
 	if t.hop == hopNone {
 		css = smallStyle
 	}
 	fmt.Fprintf(&b, `<!doctype html><html lang="%s"><meta charset="utf-8"><meta name="viewport" content="width=device-width">`+
-		`<title>%d %s</title><style>%s</style><main><p class="s">%d</p><h1>%s</h1><p>%s</p>`,
-		langs[language], status, t.titles[language], css, status, t.titles[language], t.sentences[language])
+		`<title>%d %s</title><style>%s</style><main><p class="s">%d</p><h1>%s</h1><p>%s</p><p>%s</p>`,
+		langs[language], status, t.titles[language], css, status, t.titles[language], t.sentences[language], t.advice[language])
 	if t.hop != hopNone {
 		outcome, ok := outcomes[code]
-		if !ok {
+		switch {
+		case t.hop == hopVisitor:
+			outcome = notAccepted
+		case !ok, code == PolicyDenied && status == http.StatusServiceUnavailable:
 			outcome = failed
 		}
 		b.WriteString("<ol>")
@@ -175,6 +174,17 @@ func build(status int, code string, language int) page {
 	}
 	fmt.Fprintf(&b, `<p class="s">%s: <code>`, idLabels[language])
 	return page{before: b.String(), after: "</code></p></main></html>\n"}
+}
+
+func textOf(status int, code string) text {
+	if t, ok := statusTexts[code][status]; ok {
+		return t
+	}
+	if t, ok := texts[code]; ok {
+		return t
+	}
+	title := fmt.Sprint(status, " ", http.StatusText(status))
+	return text{titles: [languages]string{title, title}, hop: hopEdge}
 }
 
 // PrefersChinese reports whether Accept-Language ranks Chinese above English, the other language there is. Without either,

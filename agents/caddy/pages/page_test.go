@@ -65,6 +65,8 @@ func TestPageSaysWhatHappenedWhere(t *testing.T) {
 		{InternalError, 500, "en", "Edge: failed"},
 		{PolicyUnavailable, 503, "en", "Edge: failed"},
 		{OriginTimeout, 504, "en", "Origin: failed"},
+		{PolicyDenied, 429, "en", "Visitor: request not accepted"},
+		{PolicyDenied, 503, "en", "Edge: failed"},
 	} {
 		body := answer(t, "GET", c.language, c.status, c.code, "request-1").Body.String()
 		if !strings.Contains(body, `<li class="e">`+c.says) {
@@ -72,8 +74,32 @@ func TestPageSaysWhatHappenedWhere(t *testing.T) {
 		}
 	}
 	for code := range outcomes {
-		if texts[code].hop == hopNone || texts[code].hop == hopOrigin {
+		if texts[code].hop != hopEdge {
 			t.Errorf("%s: the page of %q cannot say it", code, texts[code].hop)
+		}
+	}
+}
+
+// A visitor reads what to do, and where others failed, that it is not the visitor's fault.
+func TestPageSaysWhatToDo(t *testing.T) {
+	for code, text := range texts {
+		for language, fault := range map[string]string{"en": "This is not your fault", "zh": "这不是您的问题"} {
+			body := answer(t, "GET", language, 503, code, "request-1").Body.String()
+			for i, advice := range text.advice {
+				if advice == "" || (language == langs[i]) != strings.Contains(body, "<p>"+advice+"</p>") && statusTexts[code] == nil {
+					t.Errorf("%s in %s does not say %q: %s", code, language, advice, body)
+				}
+			}
+			if text.hop == hopOrigin && !strings.Contains(body, fault) {
+				t.Errorf("%s in %s: %s", code, language, body)
+			}
+		}
+	}
+	for code, byStatus := range statusTexts {
+		for status, text := range byStatus {
+			if body := answer(t, "GET", "en", status, code, "request-1").Body.String(); !strings.Contains(body, text.titles[english]) || !strings.Contains(body, text.advice[english]) {
+				t.Errorf("%s %d: %s", code, status, body)
+			}
 		}
 	}
 }

@@ -56,13 +56,13 @@ var ofOrigins = []string{
 }
 
 // causeOf says why an answer 5xx was given; causeNone where somebody wanted it.
-func causeOf(x *exchange.Exchange, a *exchange.Answer) cause {
+func causeOf(x *exchange.Exchange, from exchange.From, code string) cause {
 	switch {
-	case a.From != exchange.FromEdge:
+	case from != exchange.FromEdge:
 		return causeStatus
-	case slices.Contains(deliberate, a.Code):
+	case slices.Contains(deliberate, code):
 		return causeNone
-	case slices.Contains(ofOrigins, a.Code):
+	case slices.Contains(ofOrigins, code):
 		if found, ok := causes[exchange.Origin.Of(x).Error]; ok {
 			return found
 		}

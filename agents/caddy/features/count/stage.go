@@ -31,8 +31,8 @@ func Answered(node *core.Core) exchange.ResponseStage {
 			return
 		}
 		c := stats.of(x)
-		if a.Status >= http.StatusInternalServerError {
-			c.noteError(x, a)
+		if status, from := a.Original(); status >= http.StatusInternalServerError {
+			c.noteError(x, from, a.Code)
 		}
 		c.add(statusField(a.Status))
 		c.marks(x)

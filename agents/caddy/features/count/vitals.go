@@ -23,7 +23,7 @@ const errorPrefix = "error."
 var protective = []string{"blocked.", "challenge.shown."}
 
 // deliberate are answers 5xx that somebody wanted, or that protection gave.
-var deliberate = []string{pages.SiteDisabled, pages.ChallengeUnavailable}
+var deliberate = []string{pages.SiteDisabled, pages.Maintenance, pages.ChallengeUnavailable}
 
 func init() {
 	core.RegisterCapability("vitals-v1")
@@ -48,12 +48,12 @@ func edgeError(code string) exchange.Count {
 }
 
 // noteError counts an answer 5xx by who made it.
-func (c *counter) noteError(x *exchange.Exchange, a *exchange.Answer) {
-	if why := causeOf(x, a); why != causeNone {
+func (c *counter) noteError(x *exchange.Exchange, from exchange.From, code string) {
+	if why := causeOf(x, from, code); why != causeNone {
 		c.cause.Store(uint32(why))
 	}
-	if a.From == exchange.FromEdge {
-		x.Mark(edgeError(a.Code))
+	if from == exchange.FromEdge {
+		x.Mark(edgeError(code))
 	} else {
 		c.originErrors.Add(1)
 	}
