@@ -33,6 +33,7 @@ export const CAPABILITIES = {
   'waf-exclusions-v1': 'WAF rule exclusions by path and parameter',
   'path-normalization-v1': 'normalizes the paths of requests, as each site sets it',
   'request-buffering-v1': 'sends request bodies of a site to its origins as they arrive, if the site wants that',
+  'header-limit-v1': 'header fields of requests above 8 KiB, as the cluster sets it',
   'raw-path-v1': 'the raw path of a request in rules',
   'session-affinity-v1': 'keeps visitors on one origin by a cookie, as each site sets it',
   'site-content-v1': 'names the charset of responses, as each site sets it',

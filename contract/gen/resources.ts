@@ -14,6 +14,7 @@ import * as clientIp from '../resources/client-ip.ts';
 import * as clusters from '../resources/clusters.ts';
 import * as dnsCredentials from '../resources/dns-credentials.ts';
 import * as enrollmentTokens from '../resources/enrollment-tokens.ts';
+import * as headerLimit from '../resources/header-limit.ts';
 import * as httpsCheck from '../resources/https-check.ts';
 import * as ipLists from '../resources/ip-lists.ts';
 import * as listenPorts from '../resources/listen-ports.ts';
@@ -66,6 +67,7 @@ export const RESOURCE_FILES = [
   clusters,
   dnsCredentials,
   enrollmentTokens,
+  headerLimit,
   httpsCheck,
   ipLists,
   listenPorts,

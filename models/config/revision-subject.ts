@@ -22,6 +22,7 @@ const OF_CLUSTER = new Set([
   'cluster_created',
   'client_ip_updated',
   'unknown_hosts_updated',
+  'header_limit_updated',
   'challenge_keys_rotated',
   'rollback',
 ]);

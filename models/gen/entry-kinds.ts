@@ -1,6 +1,7 @@
 // Written by `npm run generate` from the files it imports. Changes here are lost.
 import { challengeKeysKind } from '../clusters/challenge-keys.entry.ts';
 import { clientIpKind } from '../clusters/client-ip.entry.ts';
+import { headerLimitKind } from '../clusters/header-limit.entry.ts';
 import { listenPortsKind } from '../clusters/listen-ports.entry.ts';
 import { unknownHostsKind } from '../clusters/unknown-hosts.entry.ts';
 import { ipListKind } from '../rules/ip-list.entry.ts';
@@ -22,6 +23,7 @@ import { siteWafKind } from '../waf/site-waf.entry.ts';
 export const FOUND_KINDS = [
   challengeKeysKind,
   clientIpKind,
+  headerLimitKind,
   listenPortsKind,
   unknownHostsKind,
   ipListKind,

@@ -93,6 +93,7 @@ test('each save of a site names its revision in the audit log, and is undone to 
     [`/sites/${id}`, 'PATCH', { domains: [domain, newDomain()] }, id],
     [`/clusters/${clusterId}/client-ip`, 'PUT', { settings: { mode: 'direct', dropForwardedFor: true } }, clusterId],
     [`/clusters/${clusterId}/unknown-hosts`, 'PUT', { unknownHost: 'close' }, clusterId],
+    [`/clusters/${clusterId}/header-limit`, 'PUT', { fieldBytes: 16_384 }, clusterId],
   ];
   for (const [path, method, body, target] of saves) {
     const [read] = path.split('/enabled');

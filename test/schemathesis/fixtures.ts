@@ -57,6 +57,8 @@ export async function makeFixtures(api: Api, keys: readonly PoolKey[], revocable
       'changes.nodes': { id: change },
       'clusters.clientIp.get': ofCluster,
       'clusters.clientIp.set': ofCluster,
+      'clusters.headerLimit.get': ofCluster,
+      'clusters.headerLimit.set': ofCluster,
       'clusters.unknownHosts.get': ofCluster,
       'clusters.unknownHosts.set': ofCluster,
       'clusters.get': { id: clusterId },
@@ -110,6 +112,7 @@ export async function makeFixtures(api: Api, keys: readonly PoolKey[], revocable
       'clusters.create': { name: 'made-{n}' },
       'clusters.update': { name: 'renamed-{n}' },
       'clusters.clientIp.set': { settings: { mode: 'direct' } },
+      'clusters.headerLimit.set': { fieldBytes: 16_384 },
       'clusters.rollback': { revision: '1' },
       'clusters.unknownHosts.set': {
         unknownHost: 'page',

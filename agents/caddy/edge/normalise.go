@@ -15,9 +15,6 @@ import (
 )
 
 const (
-	// Largest field of a header, and all of them together; what HTTP itself puts around them counts.
-	maxFieldBytes  = 8 << 10
-	maxHeaderBytes = 32 << 10
 	maxTargetBytes = 8 << 10
 	// ": " and the end of the line.
 	fieldExtra = 4
@@ -28,8 +25,9 @@ const (
 func normalise(c *core.Core) exchange.Stage {
 	return func(x *exchange.Exchange) *exchange.Answer {
 		in := &x.In
-		fits := strip(x, in.Header)
-		strip(x, in.Trailer)
+		limit := fieldLimit.Of(x.Tables)
+		fits := strip(x, in.Header, limit)
+		strip(x, in.Trailer, limit)
 		assignRequestID(in)
 		switch {
 		case len(in.Target.Raw) > maxTargetBytes:
@@ -48,14 +46,14 @@ func normalise(c *core.Core) exchange.Stage {
 }
 
 // strip removes what only the edge itself may say, and names that programs behind an origin could take for others: they
-// read "_", and some ".", as "-". It reports whether the header is as small as it has to be.
-func strip(x *exchange.Exchange, h http.Header) (fits bool) {
+// read "_", and some ".", as "-". It reports whether the header is as small as it has to be; limit is that of a field.
+func strip(x *exchange.Exchange, h http.Header, limit int) (fits bool) {
 	fits = true
 	total := 0
 	for name, values := range h {
 		for _, value := range values {
 			size := len(name) + len(value) + fieldExtra
-			fits = fits && size <= maxFieldBytes
+			fits = fits && size <= limit
 			total += size
 		}
 		switch {
@@ -66,7 +64,7 @@ func strip(x *exchange.Exchange, h http.Header) (fits bool) {
 			delete(h, name)
 		}
 	}
-	return fits && total <= maxHeaderBytes
+	return fits && total <= limit+restHeaderBytes
 }
 
 // assignRequestID keeps a well-formed id of the client, else makes one.

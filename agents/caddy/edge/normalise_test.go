@@ -44,7 +44,7 @@ func TestInternalHeadersAreRemoved(t *testing.T) {
 	for range 200 {
 		h["X-Svc-"+strings.Repeat("a", len(h))] = []string{"x"}
 	}
-	strip(&exchange.Exchange{}, h)
+	strip(&exchange.Exchange{}, h, maxFieldBytes)
 	if len(h) != 2 || h["X-Svcx"] == nil || h["Accept"] == nil {
 		t.Errorf("%v", h)
 	}

@@ -325,6 +325,43 @@ func TestTooLargeHeadersAndTargets(t *testing.T) {
 	}
 }
 
+func TestAClusterCanAcceptLargerHeaders(t *testing.T) {
+	h := newHandler(t, edgetest.Entry("site", "a", edgetest.Site(0, "a.com")))
+	withField := func(size int) int {
+		r := request("GET", "a.com", "/")
+		r.Header.Set("Authorization", strings.Repeat("x", size-len("Authorization")-fieldExtra))
+		w, _ := h.send(r)
+		return w.Code
+	}
+	const token = 12 << 10
+	if status := withField(token); status != 431 {
+		t.Errorf("without the setting: %d", status)
+	}
+	for _, c := range []struct {
+		limit uint32
+		size  int
+		want  int
+	}{
+		{token, token, 502}, {token, token + 1, 431}, {64 << 10, 64 << 10, 502},
+		// An entry that cannot be used leaves the one before.
+		{64<<10 + 1, 64 << 10, 502}, {0, 64 << 10, 502},
+	} {
+		edgetest.Change(t, h.core, []*configv1.Entry{edgetest.Entry("header-limit", "", &configv1.HeaderLimit{FieldBytes: c.limit})})
+		if status := withField(c.size); status != c.want {
+			t.Errorf("a field of %d bytes, limit %d: %d, not %d", c.size, c.limit, status, c.want)
+		}
+	}
+	r := request("GET", "a.com", "/")
+	manyFields(r, 12)
+	if w, _ := h.send(r); w.Code != 502 {
+		t.Errorf("fields of 84 KiB in all: %d", w.Code)
+	}
+	manyFields(r, 13)
+	if w, _ := h.send(r); w.Code != 431 {
+		t.Errorf("fields of 91 KiB in all: %d", w.Code)
+	}
+}
+
 func manyFields(r *http.Request, n int) {
 	for i := range n {
 		r.Header.Set(fmt.Sprint("X-", i), strings.Repeat("x", 7<<10))

@@ -46,7 +46,7 @@ func attackBare(t *testing.T, change func(*http.Server)) *attacked {
 		}
 		<-a.release
 	}))
-	a.server.Config.MaxHeaderBytes = 64 << 10
+	a.server.Config.MaxHeaderBytes = maxHeaderBlock
 	// The server that Caddy takes.
 	if err := http2.ConfigureServer(a.server.Config, nil); err != nil {
 		t.Fatal(err)
@@ -201,7 +201,7 @@ func TestHeadsOfHTTP2WithoutAnEndAreBounded(t *testing.T) {
 	a := attack(t)
 	c := a.dial(t)
 	field := new(bytes.Buffer)
-	if err := hpack.NewEncoder(field).WriteField(hpack.HeaderField{Name: "x", Value: strings.Repeat("v", 8000), Sensitive: true}); err != nil {
+	if err := hpack.NewEncoder(field).WriteField(hpack.HeaderField{Name: "x", Value: strings.Repeat("~", 8000), Sensitive: true}); err != nil {
 		t.Fatal(err)
 	}
 	sent := 0

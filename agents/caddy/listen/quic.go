@@ -21,7 +21,7 @@ import (
 const (
 	// As of TCP: a connection without a request for so long ends, and what is larger than this header gets a bare 431.
 	quicIdle        = 75 * time.Second
-	maxHeaderBlock  = 64 << 10
+	maxHeaderBlock  = 96 << 10
 	maxQUICRequests = 100
 	// HTTP/3 needs three of a client; others are kinds that nobody knows.
 	maxQUICStreams = 8

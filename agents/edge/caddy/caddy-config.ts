@@ -84,8 +84,8 @@ function server(network: string, listen: readonly string[], options: CaddyConfig
     read_idle_timeout: -1,
     write_idle_timeout: '60s',
     idle_timeout: '75s',
-    // The edge refuses above 32 KiB with its own page; net/http only says 431 above this.
-    max_header_bytes: 65_536,
+    // The edge refuses what the cluster does not accept, at most 88 KiB; net/http only says 431 above this.
+    max_header_bytes: 98_304,
     // Requests skip the chain of Caddy's server, which has nothing else in it.
     routes: [{ handle: [{ handler: 'svc_edge', direct: true }] }],
     // What Caddy itself refuses gets our page and code, too.

@@ -545,6 +545,33 @@ export interface ClustersClientIpSetOutput {
   revision: string | null;
 }
 
+export interface ClustersHeaderLimitGetInput {
+  /** ID. 1 to 64 characters. */
+  clusterId: string;
+}
+
+export interface ClustersHeaderLimitGetOutput {
+  /** Largest header field of a request, with its name, in bytes. All fields together may have 24 KiB more. Larger requests get 431. Raise it for sign-in systems with large tokens, such as Kerberos. 8192 to 65536; default 8192. */
+  fieldBytes: number;
+  /** Active nodes without the capability header-limit-v1, at most 100. */
+  unsupportedNodes: LackingNode[];
+}
+
+export interface ClustersHeaderLimitSetInput {
+  /** ID. 1 to 64 characters. */
+  clusterId: string;
+  /** Largest header field of a request, with its name, in bytes. All fields together may have 24 KiB more. Larger requests get 431. Raise it for sign-in systems with large tokens, such as Kerberos. 8192 to 65536; default 8192. */
+  fieldBytes?: number | undefined;
+}
+
+export interface ClustersHeaderLimitSetOutput {
+  /** Largest header field of a request, with its name, in bytes. All fields together may have 24 KiB more. Larger requests get 431. Raise it for sign-in systems with large tokens, such as Kerberos. 8192 to 65536; default 8192. */
+  fieldBytes: number;
+  /** Active nodes without the capability header-limit-v1, at most 100. */
+  unsupportedNodes: LackingNode[];
+  revision: string | null;
+}
+
 export interface ClustersListenPortsGetInput {
   /** ID. 1 to 64 characters. */
   clusterId: string;
@@ -2772,6 +2799,18 @@ export interface Operations {
     idempotencyKey: true;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
   };
+  'clusters.headerLimit.get': {
+    input: ClustersHeaderLimitGetInput;
+    output: ClustersHeaderLimitGetOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'clusters.headerLimit.set': {
+    input: ClustersHeaderLimitSetInput;
+    output: ClustersHeaderLimitSetOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
   'clusters.listenPorts.get': {
     input: ClustersListenPortsGetInput;
     output: ClustersListenPortsGetOutput;
@@ -3572,6 +3611,8 @@ export const OPERATIONS = {
   'clusters.create': { method: 'POST', path: '/clusters', query: false, text: false },
   'clusters.clientIp.get': { method: 'GET', path: '/clusters/{clusterId}/client-ip', query: true, text: false },
   'clusters.clientIp.set': { method: 'PUT', path: '/clusters/{clusterId}/client-ip', query: false, text: false },
+  'clusters.headerLimit.get': { method: 'GET', path: '/clusters/{clusterId}/header-limit', query: true, text: false },
+  'clusters.headerLimit.set': { method: 'PUT', path: '/clusters/{clusterId}/header-limit', query: false, text: false },
   'clusters.listenPorts.get': { method: 'GET', path: '/clusters/{clusterId}/listen-ports', query: true, text: false },
   'clusters.listenPorts.set': { method: 'PUT', path: '/clusters/{clusterId}/listen-ports', query: false, text: false },
   'clusters.sessionTicketKeys.rotate': { method: 'POST', path: '/clusters/{clusterId}/session-ticket-keys/rotate', query: false, text: false },
@@ -3785,6 +3826,12 @@ export interface Api {
     discardUnpublished: Call<'clusters.discardUnpublished'>;
     /** Returns a cluster. `GET /clusters/{id}`: For operators; a read-only access key suffices. For service accounts with the scope clusters:read. */
     get: Call<'clusters.get'>;
+    headerLimit: {
+      /** Returns the largest header field that nodes accept. `GET /clusters/{clusterId}/header-limit`: For operators; a read-only access key suffices. */
+      get: Call<'clusters.headerLimit.get'>;
+      /** Sets the largest header field that nodes accept. `PUT /clusters/{clusterId}/header-limit`: For operators; a read-only access key is rejected. */
+      set: Call<'clusters.headerLimit.set'>;
+    };
     /** Lists clusters by name. `GET /clusters`: For operators; a read-only access key suffices. For service accounts with the scope clusters:read. */
     list: Call<'clusters.list'>;
     listenPorts: {

@@ -120,7 +120,7 @@ func StartWith(t *testing.T, settings, listeners map[string]any, config, bans []
 		"automatic_https":     map[string]any{"disable": true},
 		"listener_wrappers":   []any{wrapper},
 		"read_header_timeout": "10s", "read_idle_timeout": -1, "write_idle_timeout": "60s",
-		"idle_timeout": "75s", "max_header_bytes": 65536,
+		"idle_timeout": "75s", "max_header_bytes": 98304,
 		"routes": RouteTo(map[string]any{"handler": "svc_edge", "direct": true}),
 		"errors": map[string]any{"routes": RouteTo(map[string]any{"handler": "svc_error"})},
 	}

@@ -65,6 +65,15 @@ export default {
       docs: 'edge-node#ports',
       component: () => import('./PortsTab.vue'),
     },
+    {
+      of: 'cluster',
+      name: 'header-limit',
+      group: 'delivery',
+      order: 40,
+      title: { en: 'Request headers', 'zh-CN': '请求标头' },
+      docs: 'edge-node#large-request-headers',
+      component: () => import('./HeaderLimitTab.vue'),
+    },
     { of: 'nodes', name: '', order: 10, title: nodes, component: () => import('./NodesPage.vue') },
     { of: 'nodes', name: 'regions', order: 20, title: regions, component: () => import('./RegionsPage.vue') },
     {

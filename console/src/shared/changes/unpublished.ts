@@ -33,6 +33,7 @@ const PUBLISHED: Readonly<Record<string, readonly string[]>> = {
   'protection/update': ['protection'],
   'clusters/clientIp/set': ['client-ip'],
   'clusters/unknownHosts/set': ['unknown-hosts'],
+  'clusters/headerLimit/set': ['header-limit'],
 };
 const NAMED = 5;
 

@@ -91,6 +91,7 @@ for (const [kind, expected] of Object.entries({
   'challenge-keys': true,
   'platform-protection': true,
   'client-ip': false,
+  'header-limit': false,
   'cc-template': false,
   'ip-list': false,
   'ip-list-chunk': false,

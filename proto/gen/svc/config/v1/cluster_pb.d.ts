@@ -59,6 +59,26 @@ export declare type ClientIp = Message<"svc.config.v1.ClientIp"> & {
 export declare const ClientIpSchema: GenMessage<ClientIp>;
 
 /**
+ * Kind "header-limit": how large the header of a request may be. Without an entry a field may have 8 KiB.
+ *
+ * @generated from message svc.config.v1.HeaderLimit
+ */
+export declare type HeaderLimit = Message<"svc.config.v1.HeaderLimit"> & {
+  /**
+   * Largest field with its name, in bytes, 8,192 to 65,536. All fields together may have 24 KiB more.
+   *
+   * @generated from field: uint32 field_bytes = 1;
+   */
+  fieldBytes: number;
+};
+
+/**
+ * Describes the message svc.config.v1.HeaderLimit.
+ * Use `create(HeaderLimitSchema)` to create a new message.
+ */
+export declare const HeaderLimitSchema: GenMessage<HeaderLimit>;
+
+/**
  * Kind "unknown-hosts": what a request for a host of no site gets.
  *
  * @generated from message svc.config.v1.UnknownHosts

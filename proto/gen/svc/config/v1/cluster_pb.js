@@ -10,7 +10,7 @@ import { enumDesc, fileDesc, messageDesc, tsEnum } from "@bufbuild/protobuf/code
  * Describes the file svc/config/v1/cluster.proto.
  */
 export const file_svc_config_v1_cluster = /*@__PURE__*/
-  fileDesc("ChtzdmMvY29uZmlnL3YxL2NsdXN0ZXIucHJvdG8SDXN2Yy5jb25maWcudjEimAEKCENsaWVudElwEikKBG1vZGUYASABKA4yGy5zdmMuY29uZmlnLnYxLkNsaWVudElwTW9kZRIVCg10cnVzdGVkX2NpZHJzGAIgAygJEg4KBmhlYWRlchgDIAEoCRIaChJkcm9wX2ZvcndhcmRlZF9mb3IYBCABKAgSHgoWaWdub3JlX2ZvcndhcmRlZF9wcm90bxgFIAEoCCLBAQoMVW5rbm93bkhvc3RzEjYKDHVua25vd25faG9zdBgBIAEoDjIgLnN2Yy5jb25maWcudjEuVW5rbm93bkhvc3RBY3Rpb24SMwoJaXBfYWNjZXNzGAIgASgOMiAuc3ZjLmNvbmZpZy52MS5Vbmtub3duSG9zdEFjdGlvbhIXCg9kZWZhdWx0X3NpdGVfaWQYAyABKAkSKwoEc2NhbhgEIAEoCzIdLnN2Yy5jb25maWcudjEuU2NhblByb3RlY3Rpb24iSQoOU2NhblByb3RlY3Rpb24SDwoHZW5hYmxlZBgBIAEoCBIRCgl0aHJlc2hvbGQYAiABKA0SEwoLYmFuX3NlY29uZHMYAyABKA0iJQoMT3JpZ2luUG9saWN5EhUKDWFsbG93ZWRfY2lkcnMYASADKAkiWQoGSXBMaXN0EgwKBG5hbWUYASABKAkSLAoJbGlzdF9raW5kGAIgASgOMhkuc3ZjLmNvbmZpZy52MS5JcExpc3RLaW5kEhMKC2VudHJ5X2NvdW50GAMgASgNIi0KC0lwTGlzdENodW5rEg8KB2xpc3RfaWQYASABKAkSDQoFY2lkcnMYAiADKAkqhwEKDENsaWVudElwTW9kZRIeChpDTElFTlRfSVBfTU9ERV9VTlNQRUNJRklFRBAAEhkKFUNMSUVOVF9JUF9NT0RFX0RJUkVDVBABEiEKHUNMSUVOVF9JUF9NT0RFX1BST1hZX1BST1RPQ09MEAISGQoVQ0xJRU5UX0lQX01PREVfSEVBREVSEAMqkwEKEVVua25vd25Ib3N0QWN0aW9uEiMKH1VOS05PV05fSE9TVF9BQ1RJT05fVU5TUEVDSUZJRUQQABIcChhVTktOT1dOX0hPU1RfQUNUSU9OX1BBR0UQARIdChlVTktOT1dOX0hPU1RfQUNUSU9OX0NMT1NFEAISHAoYVU5LTk9XTl9IT1NUX0FDVElPTl9TSVRFEAMqdwoKSXBMaXN0S2luZBIcChhJUF9MSVNUX0tJTkRfVU5TUEVDSUZJRUQQABIbChdJUF9MSVNUX0tJTkRfQ09MTEVDVElPThABEhYKEklQX0xJU1RfS0lORF9BTExPVxACEhYKEklQX0xJU1RfS0lORF9CTE9DSxADQitaKWVkZ2Uuc3ZjL2NhZGR5L2dlbi9zdmMvY29uZmlnL3YxO2NvbmZpZ3YxYgZwcm90bzM");
+  fileDesc("ChtzdmMvY29uZmlnL3YxL2NsdXN0ZXIucHJvdG8SDXN2Yy5jb25maWcudjEimAEKCENsaWVudElwEikKBG1vZGUYASABKA4yGy5zdmMuY29uZmlnLnYxLkNsaWVudElwTW9kZRIVCg10cnVzdGVkX2NpZHJzGAIgAygJEg4KBmhlYWRlchgDIAEoCRIaChJkcm9wX2ZvcndhcmRlZF9mb3IYBCABKAgSHgoWaWdub3JlX2ZvcndhcmRlZF9wcm90bxgFIAEoCCIiCgtIZWFkZXJMaW1pdBITCgtmaWVsZF9ieXRlcxgBIAEoDSLBAQoMVW5rbm93bkhvc3RzEjYKDHVua25vd25faG9zdBgBIAEoDjIgLnN2Yy5jb25maWcudjEuVW5rbm93bkhvc3RBY3Rpb24SMwoJaXBfYWNjZXNzGAIgASgOMiAuc3ZjLmNvbmZpZy52MS5Vbmtub3duSG9zdEFjdGlvbhIXCg9kZWZhdWx0X3NpdGVfaWQYAyABKAkSKwoEc2NhbhgEIAEoCzIdLnN2Yy5jb25maWcudjEuU2NhblByb3RlY3Rpb24iSQoOU2NhblByb3RlY3Rpb24SDwoHZW5hYmxlZBgBIAEoCBIRCgl0aHJlc2hvbGQYAiABKA0SEwoLYmFuX3NlY29uZHMYAyABKA0iJQoMT3JpZ2luUG9saWN5EhUKDWFsbG93ZWRfY2lkcnMYASADKAkiWQoGSXBMaXN0EgwKBG5hbWUYASABKAkSLAoJbGlzdF9raW5kGAIgASgOMhkuc3ZjLmNvbmZpZy52MS5JcExpc3RLaW5kEhMKC2VudHJ5X2NvdW50GAMgASgNIi0KC0lwTGlzdENodW5rEg8KB2xpc3RfaWQYASABKAkSDQoFY2lkcnMYAiADKAkqhwEKDENsaWVudElwTW9kZRIeChpDTElFTlRfSVBfTU9ERV9VTlNQRUNJRklFRBAAEhkKFUNMSUVOVF9JUF9NT0RFX0RJUkVDVBABEiEKHUNMSUVOVF9JUF9NT0RFX1BST1hZX1BST1RPQ09MEAISGQoVQ0xJRU5UX0lQX01PREVfSEVBREVSEAMqkwEKEVVua25vd25Ib3N0QWN0aW9uEiMKH1VOS05PV05fSE9TVF9BQ1RJT05fVU5TUEVDSUZJRUQQABIcChhVTktOT1dOX0hPU1RfQUNUSU9OX1BBR0UQARIdChlVTktOT1dOX0hPU1RfQUNUSU9OX0NMT1NFEAISHAoYVU5LTk9XTl9IT1NUX0FDVElPTl9TSVRFEAMqdwoKSXBMaXN0S2luZBIcChhJUF9MSVNUX0tJTkRfVU5TUEVDSUZJRUQQABIbChdJUF9MSVNUX0tJTkRfQ09MTEVDVElPThABEhYKEklQX0xJU1RfS0lORF9BTExPVxACEhYKEklQX0xJU1RfS0lORF9CTE9DSxADQitaKWVkZ2Uuc3ZjL2NhZGR5L2dlbi9zdmMvY29uZmlnL3YxO2NvbmZpZ3YxYgZwcm90bzM");
 
 /**
  * Describes the message svc.config.v1.ClientIp.
@@ -20,39 +20,46 @@ export const ClientIpSchema = /*@__PURE__*/
   messageDesc(file_svc_config_v1_cluster, 0);
 
 /**
+ * Describes the message svc.config.v1.HeaderLimit.
+ * Use `create(HeaderLimitSchema)` to create a new message.
+ */
+export const HeaderLimitSchema = /*@__PURE__*/
+  messageDesc(file_svc_config_v1_cluster, 1);
+
+/**
  * Describes the message svc.config.v1.UnknownHosts.
  * Use `create(UnknownHostsSchema)` to create a new message.
  */
 export const UnknownHostsSchema = /*@__PURE__*/
-  messageDesc(file_svc_config_v1_cluster, 1);
+  messageDesc(file_svc_config_v1_cluster, 2);
 
 /**
  * Describes the message svc.config.v1.ScanProtection.
  * Use `create(ScanProtectionSchema)` to create a new message.
  */
 export const ScanProtectionSchema = /*@__PURE__*/
-  messageDesc(file_svc_config_v1_cluster, 2);
+  messageDesc(file_svc_config_v1_cluster, 3);
 
 /**
  * Describes the message svc.config.v1.OriginPolicy.
  * Use `create(OriginPolicySchema)` to create a new message.
  */
 export const OriginPolicySchema = /*@__PURE__*/
-  messageDesc(file_svc_config_v1_cluster, 3);
+  messageDesc(file_svc_config_v1_cluster, 4);
 
 /**
  * Describes the message svc.config.v1.IpList.
  * Use `create(IpListSchema)` to create a new message.
  */
 export const IpListSchema = /*@__PURE__*/
-  messageDesc(file_svc_config_v1_cluster, 4);
+  messageDesc(file_svc_config_v1_cluster, 5);
 
 /**
  * Describes the message svc.config.v1.IpListChunk.
  * Use `create(IpListChunkSchema)` to create a new message.
  */
 export const IpListChunkSchema = /*@__PURE__*/
-  messageDesc(file_svc_config_v1_cluster, 5);
+  messageDesc(file_svc_config_v1_cluster, 6);
 
 /**
  * Describes the enum svc.config.v1.ClientIpMode.

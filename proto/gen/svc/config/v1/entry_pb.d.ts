@@ -23,8 +23,8 @@ export declare const file_svc_config_v1_entry: GenFile;
  */
 export declare type Entry = Message<"svc.config.v1.Entry"> & {
   /**
-   * Kind of the entry: "site", "ip-list", "ip-list-chunk", "client-ip", "unknown-hosts", "origin-policy", and those of
-   * protection.proto, rules.proto and https.proto.
+   * Kind of the entry: "site", "ip-list", "ip-list-chunk", "client-ip", "unknown-hosts", "header-limit", "origin-policy", and those
+   * of protection.proto, rules.proto and https.proto.
    *
    * @generated from field: string kind = 1;
    */

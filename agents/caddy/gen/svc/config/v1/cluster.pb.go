@@ -265,6 +265,52 @@ func (x *ClientIp) GetIgnoreForwardedProto() bool {
 	return false
 }
 
+// Kind "header-limit": how large the header of a request may be. Without an entry a field may have 8 KiB.
+type HeaderLimit struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Largest field with its name, in bytes, 8,192 to 65,536. All fields together may have 24 KiB more.
+	FieldBytes    uint32 `protobuf:"varint,1,opt,name=field_bytes,json=fieldBytes,proto3" json:"field_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeaderLimit) Reset() {
+	*x = HeaderLimit{}
+	mi := &file_svc_config_v1_cluster_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeaderLimit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeaderLimit) ProtoMessage() {}
+
+func (x *HeaderLimit) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_config_v1_cluster_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeaderLimit.ProtoReflect.Descriptor instead.
+func (*HeaderLimit) Descriptor() ([]byte, []int) {
+	return file_svc_config_v1_cluster_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *HeaderLimit) GetFieldBytes() uint32 {
+	if x != nil {
+		return x.FieldBytes
+	}
+	return 0
+}
+
 // Kind "unknown-hosts": what a request for a host of no site gets.
 type UnknownHosts struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
@@ -280,7 +326,7 @@ type UnknownHosts struct {
 
 func (x *UnknownHosts) Reset() {
 	*x = UnknownHosts{}
-	mi := &file_svc_config_v1_cluster_proto_msgTypes[1]
+	mi := &file_svc_config_v1_cluster_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -292,7 +338,7 @@ func (x *UnknownHosts) String() string {
 func (*UnknownHosts) ProtoMessage() {}
 
 func (x *UnknownHosts) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_config_v1_cluster_proto_msgTypes[1]
+	mi := &file_svc_config_v1_cluster_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -305,7 +351,7 @@ func (x *UnknownHosts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnknownHosts.ProtoReflect.Descriptor instead.
 func (*UnknownHosts) Descriptor() ([]byte, []int) {
-	return file_svc_config_v1_cluster_proto_rawDescGZIP(), []int{1}
+	return file_svc_config_v1_cluster_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *UnknownHosts) GetUnknownHost() UnknownHostAction {
@@ -349,7 +395,7 @@ type ScanProtection struct {
 
 func (x *ScanProtection) Reset() {
 	*x = ScanProtection{}
-	mi := &file_svc_config_v1_cluster_proto_msgTypes[2]
+	mi := &file_svc_config_v1_cluster_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -361,7 +407,7 @@ func (x *ScanProtection) String() string {
 func (*ScanProtection) ProtoMessage() {}
 
 func (x *ScanProtection) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_config_v1_cluster_proto_msgTypes[2]
+	mi := &file_svc_config_v1_cluster_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -374,7 +420,7 @@ func (x *ScanProtection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScanProtection.ProtoReflect.Descriptor instead.
 func (*ScanProtection) Descriptor() ([]byte, []int) {
-	return file_svc_config_v1_cluster_proto_rawDescGZIP(), []int{2}
+	return file_svc_config_v1_cluster_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ScanProtection) GetEnabled() bool {
@@ -408,7 +454,7 @@ type OriginPolicy struct {
 
 func (x *OriginPolicy) Reset() {
 	*x = OriginPolicy{}
-	mi := &file_svc_config_v1_cluster_proto_msgTypes[3]
+	mi := &file_svc_config_v1_cluster_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -420,7 +466,7 @@ func (x *OriginPolicy) String() string {
 func (*OriginPolicy) ProtoMessage() {}
 
 func (x *OriginPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_config_v1_cluster_proto_msgTypes[3]
+	mi := &file_svc_config_v1_cluster_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -433,7 +479,7 @@ func (x *OriginPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OriginPolicy.ProtoReflect.Descriptor instead.
 func (*OriginPolicy) Descriptor() ([]byte, []int) {
-	return file_svc_config_v1_cluster_proto_rawDescGZIP(), []int{3}
+	return file_svc_config_v1_cluster_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *OriginPolicy) GetAllowedCidrs() []string {
@@ -455,7 +501,7 @@ type IpList struct {
 
 func (x *IpList) Reset() {
 	*x = IpList{}
-	mi := &file_svc_config_v1_cluster_proto_msgTypes[4]
+	mi := &file_svc_config_v1_cluster_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -467,7 +513,7 @@ func (x *IpList) String() string {
 func (*IpList) ProtoMessage() {}
 
 func (x *IpList) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_config_v1_cluster_proto_msgTypes[4]
+	mi := &file_svc_config_v1_cluster_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -480,7 +526,7 @@ func (x *IpList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IpList.ProtoReflect.Descriptor instead.
 func (*IpList) Descriptor() ([]byte, []int) {
-	return file_svc_config_v1_cluster_proto_rawDescGZIP(), []int{4}
+	return file_svc_config_v1_cluster_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *IpList) GetName() string {
@@ -516,7 +562,7 @@ type IpListChunk struct {
 
 func (x *IpListChunk) Reset() {
 	*x = IpListChunk{}
-	mi := &file_svc_config_v1_cluster_proto_msgTypes[5]
+	mi := &file_svc_config_v1_cluster_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -528,7 +574,7 @@ func (x *IpListChunk) String() string {
 func (*IpListChunk) ProtoMessage() {}
 
 func (x *IpListChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_config_v1_cluster_proto_msgTypes[5]
+	mi := &file_svc_config_v1_cluster_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -541,7 +587,7 @@ func (x *IpListChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IpListChunk.ProtoReflect.Descriptor instead.
 func (*IpListChunk) Descriptor() ([]byte, []int) {
-	return file_svc_config_v1_cluster_proto_rawDescGZIP(), []int{5}
+	return file_svc_config_v1_cluster_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *IpListChunk) GetListId() string {
@@ -568,7 +614,10 @@ const file_svc_config_v1_cluster_proto_rawDesc = "" +
 	"\rtrusted_cidrs\x18\x02 \x03(\tR\ftrustedCidrs\x12\x16\n" +
 	"\x06header\x18\x03 \x01(\tR\x06header\x12,\n" +
 	"\x12drop_forwarded_for\x18\x04 \x01(\bR\x10dropForwardedFor\x124\n" +
-	"\x16ignore_forwarded_proto\x18\x05 \x01(\bR\x14ignoreForwardedProto\"\xed\x01\n" +
+	"\x16ignore_forwarded_proto\x18\x05 \x01(\bR\x14ignoreForwardedProto\".\n" +
+	"\vHeaderLimit\x12\x1f\n" +
+	"\vfield_bytes\x18\x01 \x01(\rR\n" +
+	"fieldBytes\"\xed\x01\n" +
 	"\fUnknownHosts\x12C\n" +
 	"\funknown_host\x18\x01 \x01(\x0e2 .svc.config.v1.UnknownHostActionR\vunknownHost\x12=\n" +
 	"\tip_access\x18\x02 \x01(\x0e2 .svc.config.v1.UnknownHostActionR\bipAccess\x12&\n" +
@@ -619,23 +668,24 @@ func file_svc_config_v1_cluster_proto_rawDescGZIP() []byte {
 }
 
 var file_svc_config_v1_cluster_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_svc_config_v1_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_svc_config_v1_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_svc_config_v1_cluster_proto_goTypes = []any{
 	(ClientIpMode)(0),      // 0: svc.config.v1.ClientIpMode
 	(UnknownHostAction)(0), // 1: svc.config.v1.UnknownHostAction
 	(IpListKind)(0),        // 2: svc.config.v1.IpListKind
 	(*ClientIp)(nil),       // 3: svc.config.v1.ClientIp
-	(*UnknownHosts)(nil),   // 4: svc.config.v1.UnknownHosts
-	(*ScanProtection)(nil), // 5: svc.config.v1.ScanProtection
-	(*OriginPolicy)(nil),   // 6: svc.config.v1.OriginPolicy
-	(*IpList)(nil),         // 7: svc.config.v1.IpList
-	(*IpListChunk)(nil),    // 8: svc.config.v1.IpListChunk
+	(*HeaderLimit)(nil),    // 4: svc.config.v1.HeaderLimit
+	(*UnknownHosts)(nil),   // 5: svc.config.v1.UnknownHosts
+	(*ScanProtection)(nil), // 6: svc.config.v1.ScanProtection
+	(*OriginPolicy)(nil),   // 7: svc.config.v1.OriginPolicy
+	(*IpList)(nil),         // 8: svc.config.v1.IpList
+	(*IpListChunk)(nil),    // 9: svc.config.v1.IpListChunk
 }
 var file_svc_config_v1_cluster_proto_depIdxs = []int32{
 	0, // 0: svc.config.v1.ClientIp.mode:type_name -> svc.config.v1.ClientIpMode
 	1, // 1: svc.config.v1.UnknownHosts.unknown_host:type_name -> svc.config.v1.UnknownHostAction
 	1, // 2: svc.config.v1.UnknownHosts.ip_access:type_name -> svc.config.v1.UnknownHostAction
-	5, // 3: svc.config.v1.UnknownHosts.scan:type_name -> svc.config.v1.ScanProtection
+	6, // 3: svc.config.v1.UnknownHosts.scan:type_name -> svc.config.v1.ScanProtection
 	2, // 4: svc.config.v1.IpList.list_kind:type_name -> svc.config.v1.IpListKind
 	5, // [5:5] is the sub-list for method output_type
 	5, // [5:5] is the sub-list for method input_type
@@ -655,7 +705,7 @@ func file_svc_config_v1_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_config_v1_cluster_proto_rawDesc), len(file_svc_config_v1_cluster_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   6,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
