@@ -51,6 +51,28 @@ func classOf(err error) failure {
 	return failConnect
 }
 
+// moreTelling is the failure that says more to a client: the later one of two that say as much.
+func moreTelling(before, now error) error {
+	if before != nil && classOf(before).telling() > classOf(now).telling() {
+		return before
+	}
+	return now
+}
+
+// telling is how much a failure says. An origin that is silent has more to do with the request than one that nobody reaches,
+// and that more than one that was not asked.
+func (f failure) telling() int {
+	switch f {
+	case failDNS, failForbidden:
+		return 0
+	case failFull:
+		return 1
+	case failTimeout:
+		return 3
+	}
+	return 2
+}
+
 func isTimeout(err error) bool {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return true

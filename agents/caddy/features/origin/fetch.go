@@ -182,6 +182,9 @@ func (t *fetch) run() (head, error) {
 	}
 	t.list = t.group.candidates(slices.Grow(t.list, len(t.group.origins)), key, &t.instead, t.pinned)
 	defer t.dropHeld()
+	if p.budget != nil {
+		p.budget.ask(secondOf(t.begun))
+	}
 	tries := 0
 	var last error
 	for i := 0; t.candidate(i, key); i++ {
@@ -202,7 +205,7 @@ func (t *fetch) run() (head, error) {
 			} else {
 				p.state.succeed(o.health)
 			}
-			if tries++; bad && p.status && tries < p.tries && t.candidate(i+1, key) && t.repeatable() {
+			if tries++; bad && p.status && tries < p.tries && t.repeatable() && t.mayGoOn(i, key) {
 				last = fail(failStatus, nil)
 				t.hold(answer)
 				continue
@@ -221,7 +224,7 @@ func (t *fetch) run() (head, error) {
 		t.outcome.Error = string(class)
 		if class == failFull {
 			// A full origin is no failed one, and does not use up a try.
-			last = err
+			last = moreTelling(last, err)
 			continue
 		}
 		if !wasSent || !sent.closing {
@@ -229,16 +232,14 @@ func (t *fetch) run() (head, error) {
 		}
 		if class == failDNS || class == failForbidden {
 			// What cannot even be tried does not use up a try.
-			if last == nil {
-				last = err
-			}
+			last = moreTelling(last, err)
 			continue
 		}
-		last = err
+		last = moreTelling(last, err)
 		if tries++; tries >= p.tries {
 			break
 		}
-		if wasSent && !t.repeatable() {
+		if wasSent && !t.repeatable() || !t.mayGoOn(i, key) {
 			break
 		}
 	}

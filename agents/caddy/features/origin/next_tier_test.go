@@ -59,6 +59,33 @@ func TestAnOriginsOwnResponseWinsOverErrorsOfTheEdge(t *testing.T) {
 	}
 }
 
+// Without a response of an origin, the error of the edge is that of the origin that had most to do with the request.
+func TestTheMostTellingErrorOfTheEdgeWins(t *testing.T) {
+	end := make(chan struct{})
+	hanging := newRawOrigin(t, func(c net.Conn, _ int64) {
+		_, _, _ = readRequest(bufio.NewReader(c))
+		<-end
+	})
+	defer close(end)
+	hangs, refuses, forbidden := originAt("h", hanging.Addr().String()), originAt("d", dead), originAt("f", "10.0.0.1:80")
+	for name, c := range map[string]struct {
+		origins []*configv1.Origin
+		status  int
+		body    string
+	}{
+		"silent, then dead":    {[]*configv1.Origin{hangs, refuses}, 504, "edge: origin-timeout"},
+		"dead, then silent":    {[]*configv1.Origin{refuses, hangs}, 504, "edge: origin-timeout"},
+		"dead, then forbidden": {[]*configv1.Origin{refuses, forbidden}, 502, "edge: origin-unreachable"},
+		"forbidden, then dead": {[]*configv1.Origin{forbidden, refuses}, 502, "edge: origin-unreachable"},
+		"forbidden alone":      {[]*configv1.Origin{forbidden, forbidden}, 502, "edge: no-origin"},
+	} {
+		e := newEdge(t, settings(func(p *configv1.OriginPool) { p.ReadTimeoutMs = 100 }), c.origins...)
+		if status, body := e.get("/"); status != c.status || body != c.body {
+			t.Errorf("%s: got %d %q", name, status, body)
+		}
+	}
+}
+
 // The request that finds the primaries out is served, too, not only those after it.
 func TestARequestGoesOnToBackupsWhileTriesRemain(t *testing.T) {
 	good, seen := answering(t, okAnswer)

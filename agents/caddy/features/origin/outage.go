@@ -165,9 +165,10 @@ func (t *Transports) FillStatus(status *edgev1.GetStatusResponse) {
 	status.Warnings = append(status.Warnings, "DNS does not respond for host names of origins, so their last addresses serve: "+list)
 }
 
-// WriteMetrics writes how DNS fares, and how many connections are in use.
+// WriteMetrics writes how DNS fares, how many connections are in use, and how often requests went on.
 func (t *Transports) WriteMetrics(w io.Writer) {
 	t.capacity.writeMetrics(w)
+	t.retries.writeMetrics(w)
 	fmt.Fprintf(w, "# HELP svc_edge_origin_lookups_failed_total Lookups of host names of origins without an answer of DNS.\n"+
 		"# TYPE svc_edge_origin_lookups_failed_total counter\nsvc_edge_origin_lookups_failed_total %d\n", t.resolver.outage.failures.Load())
 	fmt.Fprintf(w, "# HELP svc_edge_origin_names_stale Host names of origins whose last addresses serve because DNS does not respond.\n"+

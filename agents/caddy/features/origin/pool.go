@@ -34,6 +34,8 @@ type Pool struct {
 	times     times
 	idle      time.Duration
 	maxUses   uint32
+	// budget bounds further tries; nil for a site with one origin.
+	budget *budget
 	// Lifetime of the cookie that keeps a visitor on one origin, 0 for none.
 	affinitySeconds int64
 	// Largest request body in bytes, 0 for any.
@@ -132,6 +134,7 @@ func Compile(siteID string, origins []*configv1.Origin, pool *configv1.OriginPoo
 	}
 	if len(origins) > 1 {
 		p.origins = make([]origin, 0, len(origins))
+		p.budget = new(budget)
 	}
 	if p.idle == 0 {
 		p.idle = time.Minute

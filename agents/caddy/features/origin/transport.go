@@ -28,6 +28,7 @@ type Transports struct {
 	tls      [3]*tls.Config
 
 	capacity capacity
+	retries  retries
 	shards   [idleShards]idleShard
 	idle     atomic.Int64
 	sweeping atomic.Bool
