@@ -1,8 +1,10 @@
 // Options of the broker of one console process.
 import { hostname } from 'node:os';
-import type { BrokerOptions } from 'moleculer';
+import type { BrokerOptions, Discoverers } from 'moleculer';
+import { HEARTBEAT_MS, Heartbeats, SILENCE_MS } from './runtime/heartbeats.ts';
 import { brokerLogger } from './runtime/log.ts';
 import { pipelineMetrics } from './runtime/pipeline-metrics.ts';
+import { remoteCalls } from './runtime/remote-calls.ts';
 import type { Runtime } from './runtime/runtime.ts';
 import { createTransporter, PACKETS_UNDERSTOOD } from './runtime/transporter.ts';
 
@@ -36,10 +38,16 @@ export function brokerOptions({ env, log, seals, cipher, metrics }: Runtime): Br
         : null,
     serializer: 'JSON',
     requestTimeout: REQUEST_MS,
-    heartbeatInterval: 2,
-    heartbeatTimeout: 6,
+    // For the packets that tell of this process; the times that count are those of the discoverer.
+    heartbeatInterval: HEARTBEAT_MS / 1000,
+    heartbeatTimeout: SILENCE_MS / 1000,
     tracking: { enabled: true, shutdownTimeout: SHUTDOWN_MS },
-    registry: { strategy: 'RoundRobin', preferLocal: true },
+    registry: {
+      strategy: 'RoundRobin',
+      preferLocal: true,
+      discoverer: new Heartbeats() as unknown as Discoverers.Base,
+    },
+    middlewares: [remoteCalls],
     // A queue of calls that is this long is not going to be served within their time.
     transit: { maxQueueSize: 10_000 },
     // Inputs are validated by the contract's schemas, which stay out of the packets that describe services.

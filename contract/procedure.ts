@@ -35,6 +35,8 @@ export interface ProcedureSpec<I extends TObject, O extends TSchema> {
    * it. `output` describes the text.
    */
   readonly media?: 'text/csv';
+  /** It asks servers elsewhere, and takes seconds: a call between processes waits for it as for a change. */
+  readonly slow?: true;
   /** Status of success. */
   readonly status: 200 | 201;
   readonly access: Access;

@@ -44,6 +44,8 @@ export interface CallMeta {
   call: Omit<Call, 'changes' | 'beginsBefore' | 'credentialsEnded'>;
   changes?: string[];
   credentialsEnded?: boolean;
+  /** W3C trace context; the broker gives a call that has none one of its own. */
+  traceparent?: string;
   /** `next` of the piece before. */
   after?: string | null;
 }

@@ -10,6 +10,7 @@ import { KeyedQueue } from './keyed-queue.ts';
 import { LimitedClient } from './limited-client.ts';
 import { PacketCipher } from './packet-cipher.ts';
 import { PacketSeal } from './packet-seal.ts';
+import { FOR_REQUESTS, type PoolSizes, poolSizes } from './pool-sizes.ts';
 import type { Runtime } from './runtime.ts';
 import { createSealer } from './sealer.ts';
 import { registerStoreMetrics } from './store-metrics.ts';
@@ -20,7 +21,6 @@ const REQUEST_STATEMENT_MS = 8_000;
 const STATEMENT_MS = 15_000;
 /** Jobs wait for each other. */
 const JOBS_WAIT_MS = 120_000;
-const POOL_SIZES = { api: 10, jobs: 4, bans: 6, channel: 6 };
 /** A command that takes longer has met a stalled Redis; blocking readers have connections without this bound. */
 const COMMAND_MS = 2_000;
 const LONGEST_RETRY_MS = 2_000;
@@ -39,6 +39,7 @@ export function createRuntime(
   log: Logger,
   stopping: AbortSignal,
   feeds: readonly Feed[] = [],
+  sizes: PoolSizes = poolSizes([FOR_REQUESTS]),
 ): OwnedRuntime {
   const connections = new Set<Redis>();
   const connect = (purpose: string, options: RedisOptions): Redis => {
@@ -49,13 +50,13 @@ export function createRuntime(
     return redis;
   };
   const pools = {
-    api: createPool(env.databaseUrl, 'svc-api', POOL_SIZES.api, log),
-    jobs: createPool(env.databaseUrl, 'svc-jobs', POOL_SIZES.jobs, log, {
+    api: createPool(env.databaseUrl, 'svc-api', sizes.api, log),
+    jobs: createPool(env.databaseUrl, 'svc-jobs', sizes.jobs, log, {
       statementMs: STATEMENT_MS,
       waitMs: JOBS_WAIT_MS,
     }),
-    bans: createPool(env.databaseUrl, 'svc-bans', POOL_SIZES.bans, log),
-    channel: new pg.Pool({ ...poolConnection(env.databaseUrl, 'svc-channel', STATEMENT_MS), max: POOL_SIZES.channel }),
+    bans: createPool(env.databaseUrl, 'svc-bans', sizes.bans, log),
+    channel: new pg.Pool({ ...poolConnection(env.databaseUrl, 'svc-channel', STATEMENT_MS), max: sizes.channel }),
   };
   // An idle connection that breaks is replaced at its next use; without a listener it would end the process.
   pools.channel.on('error', (err) => log.warn({ err }, 'idle database connection lost'));

@@ -59,9 +59,9 @@ export const VARIABLES = [
   variable('ROLE', ROLES.join(', '), 'all', 'Part of the console that the process runs'),
   variable(
     'SERVICES',
-    'comma-separated names of folders in services/',
+    'comma-separated names of folders in services/, -name to leave one out that belongs to others',
     '',
-    'Runs exactly these services instead of those of ROLE',
+    'Runs these services, their jobs, feeds and relay, instead of the services of ROLE',
   ),
   variable(
     'SVC_TRANSPORTER',

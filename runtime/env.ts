@@ -41,7 +41,7 @@ export interface ConsoleEnv {
   version: string;
   downloadsDir: string | null;
   role: 'all' | Role;
-  /** Exactly these services, whatever the role; null: those of the role. */
+  /** These services and what belongs to them, whatever the role; `-name` leaves one out. null: those of the role. */
   services: string[] | null;
   host: string;
   port: number;
@@ -160,7 +160,7 @@ function list(value: string): string[] {
 }
 
 function names(value: string): string[] {
-  return list(value).map((name) => matching(name, /^[a-z0-9]+(-[a-z0-9]+)*$/));
+  return list(value).map((name) => matching(name, /^-?[a-z0-9]+(-[a-z0-9]+)*$/));
 }
 
 function port(value: string): number {

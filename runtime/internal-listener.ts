@@ -1,6 +1,7 @@
 // The internal HTTP listener of a process: /metrics for Prometheus, /livez and /readyz for whoever restarts and routes.
 import { createServer, type ServerResponse } from 'node:http';
 import { collectDefaultMetrics } from 'prom-client';
+import type { Elsewhere } from './elsewhere.ts';
 import type { Address } from './listener.ts';
 import type { Runtime } from './runtime.ts';
 
@@ -11,10 +12,14 @@ export interface InternalListener extends Address {
 }
 
 /**
- * Serves until closed. Ready: everything started, not stopping, and the database answers. A Redis that is away is
- * reported but does not make a process unready: it can still save and serve what it has.
+ * Serves until closed. Ready: everything started, not stopping, and the database answers. A Redis that is away, and
+ * services that no other process runs, are reported but do not make a process unready: it serves what it has.
  */
-export async function openInternalListener(runtime: Runtime, hasStarted: () => boolean): Promise<InternalListener> {
+export async function openInternalListener(
+  runtime: Runtime,
+  hasStarted: () => boolean,
+  elsewhere: Elsewhere,
+): Promise<InternalListener> {
   const { env, metrics } = runtime;
   collectDefaultMetrics({ register: metrics });
   const server = createServer(async (request, response) => {
@@ -24,7 +29,7 @@ export async function openInternalListener(runtime: Runtime, hasStarted: () => b
       } else if (request.url === '/livez') {
         sendJson(response, 200, { status: 'ok', role: env.role });
       } else if (request.url === '/readyz') {
-        const report = await readiness(runtime, hasStarted());
+        const report = { ...(await readiness(runtime, hasStarted())), missing: elsewhere.missing() };
         sendJson(response, report.ready ? 200 : 503, report);
       } else {
         sendJson(response, 404, { error: 'not_found' });

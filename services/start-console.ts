@@ -8,10 +8,12 @@ import { brokerOptions } from '../moleculer.config.ts';
 import { positionMarks } from '../pipeline/position-marks.ts';
 import { prepareConsoleState } from '../runtime/console-state.ts';
 import { createRuntime } from '../runtime/create-runtime.ts';
+import { Elsewhere } from '../runtime/elsewhere.ts';
 import { type ConsoleEnv, isLoopbackHost, parseEnv } from '../runtime/env.ts';
 import { type InternalListener, openInternalListener } from '../runtime/internal-listener.ts';
 import type { Address, Listener } from '../runtime/listener.ts';
 import { createLog } from '../runtime/log.ts';
+import { poolSizes } from '../runtime/pool-sizes.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { waitForDatabase } from '../runtime/wait-for-database.ts';
 import { discoverFeeds, discoverServices, formerNames } from './discover.ts';
@@ -54,7 +56,14 @@ export async function startConsole(
       'REDIS_URL is not encrypted and not on this machine: the network between can read live events and counts',
     );
   const stopping = new AbortController();
-  const { runtime, close } = createRuntime(env, log, stopping.signal, await discoverFeeds());
+  const { runtime, close } = createRuntime(
+    env,
+    log,
+    stopping.signal,
+    await discoverFeeds(),
+    poolSizes(found.services.map(({ pools }) => pools)),
+  );
+  const elsewhere = new Elsewhere(runtime, found.elsewhere);
   let broker: ServiceBroker | null = null;
   let internal: InternalListener | null = null;
   let started = false;
@@ -72,11 +81,12 @@ export async function startConsole(
     return stopped;
   };
   try {
-    internal = await openInternalListener(runtime, () => started);
+    internal = await openInternalListener(runtime, () => started, elsewhere);
     const setupToken = await prepareDatabase(env, runtime);
     await waitForRedis(runtime);
     broker = new ServiceBroker(brokerOptions(runtime));
-    for (const service of found) broker.createService(service.create(runtime));
+    elsewhere.watch(broker);
+    for (const service of found.services) broker.createService(service.create(runtime));
     await broker.start();
     const addresses = new Map<string, Address>();
     for (const listener of runtime.listeners) {
@@ -86,9 +96,10 @@ export async function startConsole(
     started = true;
     const web = addresses.get('web') ?? null;
     const nodeChannel = addresses.get('node-channel') ?? null;
-    const services = found.map((service) => service.name);
+    const services = found.services.map((service) => service.name);
     const metrics = { host: internal.host, port: internal.port };
-    log.info({ role: env.role, services, web, nodeChannel, metrics, version: env.version }, 'console started');
+    const about = { role: env.role, services, elsewhere: found.elsewhere, version: env.version };
+    log.info({ ...about, web, nodeChannel, metrics }, 'console started');
     return { web, nodeChannel, metrics, setupToken, runtime, broker, stop };
   } catch (error) {
     await stop().catch((err) => log.error({ err }, 'console not stopped cleanly after a failed start'));

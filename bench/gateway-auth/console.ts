@@ -47,6 +47,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
     response,
     surface: 'api',
     requestId: randomUUID(),
+    traceparent: '',
     arrivedAt: performance.now(),
     caller: NOBODY,
     procedure,

@@ -64,6 +64,7 @@ export const httpsCheck = resource('sites.https', {
       ),
     }),
     output: Check,
+    slow: true,
     status: 200,
     access: 'operator',
     readOnly: true,

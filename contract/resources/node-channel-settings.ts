@@ -46,6 +46,7 @@ export const nodeChannelSettings = resource('settings.nodeChannel', {
     summary: 'Checks whether the node channel responds at its URL, at most 30 s ago. Informational only.',
     input: Input({}),
     output: NodeChannelCheck,
+    slow: true,
     status: 200,
     access: 'operator',
     readOnly: true,

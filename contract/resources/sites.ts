@@ -297,6 +297,7 @@ export const sites = resource('sites', {
     summary: 'Returns the remaining steps before clients reach the site. Resolves its domains, which can take seconds.',
     input: Input({ id: Id }),
     output: Launch,
+    slow: true,
     status: 200,
     access: { scope: 'sites:read' },
     readOnly: true,

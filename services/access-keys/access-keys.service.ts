@@ -1,6 +1,7 @@
 import type { Context, ServiceSchema } from 'moleculer';
 import { accessKeys } from '../../contract/resources/access-keys.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
+import { repeatable } from '../../mixins/repeatable.ts';
 import { AccessKey } from '../../models/auth/access-key.ts';
 import { type KeyUse, noteKeyUse } from '../../models/auth/key-use.ts';
 import type { Role } from '../../runtime/env.ts';
@@ -30,11 +31,12 @@ export default (runtime: Runtime): ServiceSchema =>
     ],
     actions: {
       // For gateways: the live key with this SHA-256 (hexadecimal).
-      'accessKeys.find': async ({ params }: Context<{ hash: string }>) => {
+      'accessKeys.find': repeatable(async ({ params }: Context<{ hash: string }>) => {
         const key = await AccessKey.bySecretHash(runtime.pools.api, Buffer.from(params.hash, 'hex'));
         return key ? { kind: 'access_key', keyId: key.id, id: key.id, name: key.name, scope: key.scope } : null;
-      },
-      'accessKeys.touch': ({ params }: Context<{ keys: KeyUse[] }>) =>
+      }),
+      'accessKeys.touch': repeatable(({ params }: Context<{ keys: KeyUse[] }>) =>
         noteKeyUse(runtime.pools.api, 'access_key', params.keys),
+      ),
     },
   }) as unknown as ServiceSchema;

@@ -6,5 +6,6 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import acmeFeed from './acme-fanout.feed.ts';
 
 export const roles: readonly Role[] = ['worker'];
+export const pools = { channel: 4 };
 
 export default (runtime: Runtime): ServiceSchema => ({ name: 'acme-fanout', mixins: [feedActor(runtime, acmeFeed)] });

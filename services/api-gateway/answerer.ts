@@ -2,6 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import type { ContractError } from '../../contract/errors.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import { traceId } from '../../runtime/trace-context.ts';
 import { errorBody, presentable, sendJson } from './answer.ts';
 import type { Exchange } from './exchange.ts';
 import { answerHeaders } from './headers.ts';
@@ -101,7 +102,7 @@ export class Answerer {
   /** The error to tell; 5xx, 401 and 429 give an idempotency key back. */
   async fail(exchange: Exchange, error: unknown): Promise<void> {
     if (error instanceof ClientGone) return;
-    const { log } = this.#runtime;
+    const log = this.#runtime.log.child({ traceId: traceId(exchange.traceparent) });
     const told = presentable(error, log, exchange.requestId, exchange.procedure?.method !== 'GET');
     const answer = errorBody(told as ContractError, exchange.surface === 'rpc');
     const body = JSON.stringify(answer);

@@ -11,6 +11,8 @@ export interface Exchange {
   response: ServerResponse;
   surface: 'api' | 'rpc' | 'auth';
   requestId: string;
+  /** W3C trace context of what the request causes, in the client's trace where it has one. */
+  traceparent: string;
   /** performance.now() of its arrival. */
   arrivedAt: number;
   caller: Caller;

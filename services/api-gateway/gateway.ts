@@ -12,7 +12,10 @@ import { countedAddress } from '../../contract/scalars/cidr.ts';
 import type { AnyStream, StreamInput } from '../../contract/stream.ts';
 import type { CallMeta, Piece } from '../../mixins/contract-service.ts';
 import type { AuthAnswer } from '../../runtime/auth-action.ts';
+import type { IdempotencyClaim } from '../../runtime/call.ts';
+import { isAbandoned } from '../../runtime/remote-calls.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import { traceparent } from '../../runtime/trace-context.ts';
 import { validateInput } from '../../runtime/validate.ts';
 import { sendText } from './answer.ts';
 import type { Answerer } from './answerer.ts';
@@ -30,7 +33,7 @@ import {
 import { DOWNLOADS, type Downloads } from './downloads.ts';
 import type { Dispatch, Exchange } from './exchange.ts';
 import { type AnswerHeaders, answerHeaders, refuseRepeatedHeaders } from './headers.ts';
-import { claimIdempotency } from './idempotency.ts';
+import { claimIdempotency, releaseClaim } from './idempotency.ts';
 import { parseJsonObject } from './json-body.ts';
 import type { KnownCredentials } from './known-credentials.ts';
 import type { LastUsed } from './last-used.ts';
@@ -135,6 +138,7 @@ export class Gateway {
       response,
       surface,
       requestId: randomUUID(),
+      traceparent: traceparent(request.headers.traceparent as string | undefined),
       arrivedAt: performance.now(),
       caller: NOBODY,
       procedure: null,
@@ -178,7 +182,9 @@ export class Gateway {
     if (body !== null) Object.assign(input, bodyWithoutPath(parseJsonObject(body), route.pathInputs));
     if (target.query !== null) route.readQuery(target.query, input);
     Object.assign(input, params);
-    await this.#run(exchange, input, () => this.#checkKey(exchange));
+    const run = () => this.#run(exchange, input, () => this.#checkKey(exchange));
+    if (exchange.idempotency === null) await run();
+    else await run().catch((error) => this.#runAgain(exchange, body!, error, run));
   }
 
   /** Who calls, counted; answers why the caller may not do this. */
@@ -233,6 +239,24 @@ export class Gateway {
     const headers = Object.entries(stored.headers).flat();
     this.#answers.send(exchange, stored.status, stored.body, ...headers, 'idempotent-replayed', 'true');
     return null;
+  }
+
+  /**
+   * A call with an idempotency key whose process died or went silent runs once more, unless it had ended: its record tells.
+   * Its claim is given back first, so that a process that is cut off and goes on can no longer commit.
+   */
+  async #runAgain(exchange: Exchange, body: Buffer, error: unknown, run: () => Promise<void>): Promise<void> {
+    if (!isAbandoned(error)) throw error;
+    const { request } = exchange;
+    const { namespace, key } = exchange.idempotency!;
+    await releaseClaim(this.#runtime, exchange.idempotency!);
+    const print = { method: request.method!, target: request.url!, body };
+    const { lostClaims } = this.#answers;
+    const lost = (claim: IdempotencyClaim) => lostClaims.add(claim);
+    const { claim, stored } = await claimIdempotency(this.#runtime, { namespace, key }, print, lost);
+    exchange.idempotency = claim;
+    if (stored === null) await run();
+    else this.#answers.send(exchange, stored.status, stored.body, ...Object.entries(stored.headers).flat());
   }
 
   async #rpcCall(exchange: Exchange, target: Target): Promise<void> {
@@ -336,10 +360,10 @@ export class Gateway {
     if (!(await this.#files.serve(request, response, path, this.#headers.page))) this.#answers.notFound(exchange);
   }
 
-  #meta({ request, requestId, caller, idempotency }: Exchange): CallMeta {
+  #meta({ request, requestId, traceparent, caller, idempotency }: Exchange): CallMeta {
     const ip = this.#clientAddress(request);
     const userAgent = request.headers['user-agent']?.slice(0, 512) ?? null;
-    return { call: { actor: caller.actor, ip, userAgent, requestId, idempotency } };
+    return { call: { actor: caller.actor, ip, userAgent, requestId, idempotency }, traceparent };
   }
 }
 

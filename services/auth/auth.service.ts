@@ -5,6 +5,7 @@ import { Counter } from 'prom-client';
 import { AUTH_ENDPOINTS, type AuthEndpoint, type AuthInput } from '../../contract/auth-endpoints.ts';
 import { fail } from '../../contract/errors.ts';
 import type { CallMeta } from '../../mixins/contract-service.ts';
+import { repeatable } from '../../mixins/repeatable.ts';
 import { admitAttempt } from '../../models/auth/attempt.ts';
 import { liveTokenHashes } from '../../models/auth/session.ts';
 import type { AuthAnswer, AuthParams, KnownSession } from '../../runtime/auth-action.ts';
@@ -91,17 +92,17 @@ export default (runtime: Runtime): ServiceSchema => {
     settings: { $noServiceNamePrefix: true },
     actions: {
       // For gateways: the live session whose secret has this SHA-256 (hexadecimal).
-      'auth.session': async ({ params }: Context<{ hash: string }>): Promise<KnownSession | null> => {
+      'auth.session': repeatable(async ({ params }: Context<{ hash: string }>): Promise<KnownSession | null> => {
         const found = await findSessionByHash(runtime, Buffer.from(params.hash, 'hex'), new Date());
         if (!found) return null;
         const { user_id: userId, name, lasting, remaining } = found.session;
         return { userId, name, lasting, refreshed: found.refreshed, remainingMs: remaining };
-      },
+      }),
       /** Whether the sessions with these secrets are live; prolongs none. */
-      'auth.liveSessions': async ({ params }: Context<{ tokens: string[] }>): Promise<boolean[]> => {
+      'auth.liveSessions': repeatable(async ({ params }: Context<{ tokens: string[] }>): Promise<boolean[]> => {
         const live = await liveTokenHashes(runtime.pools.api, params.tokens.map(tokenHash));
         return params.tokens.map((token) => live.has(tokenHash(token).toString('hex')));
-      },
+      }),
       ...open(AUTH_ENDPOINTS.getSession, getSession),
       ...open(AUTH_ENDPOINTS.signInEmail, signInEmail),
       ...open(AUTH_ENDPOINTS.signOut, signOut),

@@ -6,5 +6,6 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import banFeed from './ban-fanout.feed.ts';
 
 export const roles: readonly Role[] = ['worker'];
+export const pools = { channel: 4 };
 
 export default (runtime: Runtime): ServiceSchema => ({ name: 'ban-fanout', mixins: [feedActor(runtime, banFeed)] });

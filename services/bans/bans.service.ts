@@ -11,6 +11,8 @@ import { banPreviewer } from './preview-ban.ts';
 import { rehearseBanSettings } from './rehearse-ban-settings.ts';
 
 export const roles: Role[] = ['app'];
+export const belongings = ['relay', 'ban-fanout'];
+export const pools = { api: 10, bans: 6 };
 
 export default (runtime: Runtime): ServiceSchema => ({
   name: 'bans',

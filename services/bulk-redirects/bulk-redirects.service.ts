@@ -1,11 +1,13 @@
 import type { ServiceSchema } from 'moleculer';
 import { bulkRedirects } from '../../contract/resources/bulk-redirects.ts';
+import { PUBLISHING } from '../../mixins/belongings.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
 import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { getBulkRedirects, setBulkRedirects } from './bulk-redirects.ts';
 
 export const roles: Role[] = ['app'];
+export const belongings = PUBLISHING;
 
 export default (runtime: Runtime): ServiceSchema => ({
   name: 'bulk-redirects',

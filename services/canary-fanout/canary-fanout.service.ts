@@ -6,6 +6,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import canaryFeed from './canary-fanout.feed.ts';
 
 export const roles: readonly Role[] = ['worker'];
+export const pools = { channel: 4 };
 
 export default (runtime: Runtime): ServiceSchema => ({
   name: 'canary-fanout',

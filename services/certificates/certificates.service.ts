@@ -1,5 +1,6 @@
 import type { ServiceSchema } from 'moleculer';
 import { certificates } from '../../contract/resources/certificates.ts';
+import { PUBLISHING } from '../../mixins/belongings.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
 import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -11,6 +12,7 @@ import { getCertificate, listCertificates } from './list-certificates.ts';
 import { deleteCertificate, replaceCertificate, uploadCertificate } from './write-certificates.ts';
 
 export const roles: Role[] = ['app'];
+export const belongings = [...PUBLISHING, 'acme-fanout'];
 
 export default (runtime: Runtime): ServiceSchema => ({
   name: 'certificates',

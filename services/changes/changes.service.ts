@@ -2,6 +2,7 @@
 import type { ServiceSchema } from 'moleculer';
 import type { Output } from '../../contract/procedure.ts';
 import { changes } from '../../contract/resources/changes.ts';
+import { PUBLISHING } from '../../mixins/belongings.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
 import { Recent } from '../../models/db/recent.ts';
 import type { Role } from '../../runtime/env.ts';
@@ -9,6 +10,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { getChange, listChangeNodes, listChanges } from './changes.ts';
 
 export const roles: readonly Role[] = ['app'];
+export const belongings = PUBLISHING;
 
 export default (runtime: Runtime): ServiceSchema => {
   // Drawers that hear of the same event share a read.

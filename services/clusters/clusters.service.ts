@@ -2,6 +2,7 @@ import type { ServiceSchema } from 'moleculer';
 import { clusters } from '../../contract/resources/clusters.ts';
 import { nodeGroups } from '../../contract/resources/node-groups.ts';
 import { regions } from '../../contract/resources/regions.ts';
+import { PUBLISHING } from '../../mixins/belongings.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
 import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -10,6 +11,7 @@ import { createNodeGroup, deleteNodeGroup, listNodeGroups, updateNodeGroup } fro
 import { createRegion, deleteRegion, listRegions, updateRegion } from './regions.ts';
 
 export const roles: Role[] = ['app'];
+export const belongings = PUBLISHING;
 
 export default (runtime: Runtime): ServiceSchema => ({
   name: 'clusters',

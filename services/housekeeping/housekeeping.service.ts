@@ -6,5 +6,6 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { JOBS } from './jobs.ts';
 
 export const roles: readonly Role[] = ['worker'];
+export const pools = { api: 10, jobs: 4, bans: 3, channel: 2 };
 
 export default (runtime: Runtime): ServiceSchema => ({ name: 'housekeeping', mixins: [leaderJobs(runtime, JOBS)] });

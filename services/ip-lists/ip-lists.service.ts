@@ -1,5 +1,6 @@
 import type { ServiceSchema } from 'moleculer';
 import { ipLists } from '../../contract/resources/ip-lists.ts';
+import { PUBLISHING } from '../../mixins/belongings.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
 import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -7,6 +8,7 @@ import { getIpList, listIpLists, usageOfIpList } from './list-ip-lists.ts';
 import { createIpList, deleteIpList, updateIpList } from './write-ip-lists.ts';
 
 export const roles: Role[] = ['app'];
+export const belongings = PUBLISHING;
 
 export default (runtime: Runtime): ServiceSchema => ({
   name: 'ip-lists',

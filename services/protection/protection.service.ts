@@ -2,6 +2,7 @@ import type { ServiceSchema } from 'moleculer';
 import { ccTemplate } from '../../contract/resources/cc-template.ts';
 import { protection } from '../../contract/resources/protection.ts';
 import { protectionSettings } from '../../contract/resources/protection-settings.ts';
+import { PUBLISHING } from '../../mixins/belongings.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
 import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -11,6 +12,7 @@ import { rehearseProtection, rehearseTemplate } from './rehearse.ts';
 import { getProtection, updateProtection } from './site-protection.ts';
 
 export const roles: Role[] = ['app'];
+export const belongings = PUBLISHING;
 
 export default (runtime: Runtime): ServiceSchema => ({
   name: 'protection',

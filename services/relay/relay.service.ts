@@ -6,5 +6,6 @@ import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
 export const roles: readonly Role[] = ['worker'];
+export const pools = { bans: 3 };
 
 export default (runtime: Runtime): ServiceSchema => ({ name: 'relay', mixins: [runs(() => startRelay(runtime))] });

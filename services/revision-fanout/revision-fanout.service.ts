@@ -6,6 +6,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import configFeed from './revision-fanout.feed.ts';
 
 export const roles: readonly Role[] = ['worker'];
+export const pools = { channel: 4 };
 
 export default (runtime: Runtime): ServiceSchema => ({
   name: 'revision-fanout',

@@ -3,6 +3,7 @@
 import type { ServiceSchema } from 'moleculer';
 import { revisions } from '../../contract/resources/revisions.ts';
 import { unpublishedOfCluster, unpublishedOfSite } from '../../contract/resources/unpublished.ts';
+import { PUBLISHING } from '../../mixins/belongings.ts';
 import { contractService, type Implementation, implement } from '../../mixins/contract-service.ts';
 import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -20,6 +21,7 @@ import {
 } from './unpublished.ts';
 
 export const roles: readonly Role[] = ['app'];
+export const belongings = PUBLISHING;
 
 export default (runtime: Runtime): ServiceSchema => ({
   name: 'revisions',

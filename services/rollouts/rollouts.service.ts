@@ -1,6 +1,7 @@
 // Canaries: how changes of a cluster are tried out, what is being tried, and what came of it.
 import type { ServiceSchema } from 'moleculer';
 import { rollout } from '../../contract/resources/rollout.ts';
+import { PUBLISHING } from '../../mixins/belongings.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
 import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -9,6 +10,7 @@ import { getRolloutPolicy, setRolloutPolicy } from './policy.ts';
 import { abortRollout, getRollout, promoteRollout } from './rollout.ts';
 
 export const roles: readonly Role[] = ['app'];
+export const belongings = PUBLISHING;
 
 export default (runtime: Runtime): ServiceSchema => ({
   name: 'rollouts',

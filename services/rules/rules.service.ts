@@ -1,6 +1,7 @@
 import type { ServiceSchema } from 'moleculer';
 import { ruleTrial } from '../../contract/resources/rule-trial.ts';
 import { platformRules, rules, siteRules } from '../../contract/resources/rules.ts';
+import { PUBLISHING } from '../../mixins/belongings.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
 import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -10,6 +11,7 @@ import { tryRules } from './try-rules.ts';
 import { validateExpression } from './validate-expression.ts';
 
 export const roles: Role[] = ['app'];
+export const belongings = PUBLISHING;
 
 export default (runtime: Runtime): ServiceSchema => ({
   name: 'rules',

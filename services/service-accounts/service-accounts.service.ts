@@ -1,6 +1,7 @@
 import type { Context, ServiceSchema } from 'moleculer';
 import { serviceAccounts } from '../../contract/resources/service-accounts.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
+import { repeatable } from '../../mixins/repeatable.ts';
 import { type KeyUse, noteKeyUse } from '../../models/auth/key-use.ts';
 import { accountBySecretHash } from '../../models/auth/service-account.ts';
 import type { Role } from '../../runtime/env.ts';
@@ -30,11 +31,12 @@ export default (runtime: Runtime): ServiceSchema =>
     ],
     actions: {
       // For gateways: the account of the live key with this SHA-256 (hexadecimal).
-      'serviceAccounts.find': async ({ params }: Context<{ hash: string }>) => {
+      'serviceAccounts.find': repeatable(async ({ params }: Context<{ hash: string }>) => {
         const account = await accountBySecretHash(runtime.pools.api, Buffer.from(params.hash, 'hex'));
         return account ? { kind: 'service_account', ...account } : null;
-      },
-      'serviceAccounts.touch': ({ params }: Context<{ keys: KeyUse[] }>) =>
+      }),
+      'serviceAccounts.touch': repeatable(({ params }: Context<{ keys: KeyUse[] }>) =>
         noteKeyUse(runtime.pools.api, 'service_account_key', params.keys),
+      ),
     },
   }) as unknown as ServiceSchema;

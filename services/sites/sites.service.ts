@@ -2,6 +2,7 @@ import type { ServiceSchema } from 'moleculer';
 import { originAllowList } from '../../contract/resources/origin-allow-list.ts';
 import { siteStanding } from '../../contract/resources/site-standing.ts';
 import { sites } from '../../contract/resources/sites.ts';
+import { PUBLISHING } from '../../mixins/belongings.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
 import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -16,6 +17,7 @@ import { standingOf } from './site-standing.ts';
 import { updateSite } from './update-site.ts';
 
 export const roles: Role[] = ['app'];
+export const belongings = PUBLISHING;
 
 export default (runtime: Runtime): ServiceSchema => ({
   name: 'sites',

@@ -3,6 +3,7 @@ import { siteWaf } from '../../contract/resources/site-waf.ts';
 import { wafEvents } from '../../contract/resources/waf-events.ts';
 import { wafExclusions } from '../../contract/resources/waf-exclusions.ts';
 import { wafGuidance } from '../../contract/resources/waf-guidance.ts';
+import { PUBLISHING } from '../../mixins/belongings.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
 import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -13,6 +14,7 @@ import { listTopRules } from './top-rules.ts';
 import { listWafEvents } from './waf-events.ts';
 
 export const roles: Role[] = ['app'];
+export const belongings = PUBLISHING;
 
 export default (runtime: Runtime): ServiceSchema => ({
   name: 'waf',

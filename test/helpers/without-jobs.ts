@@ -7,5 +7,5 @@ export function withoutJobs(): { SERVICES: string } {
   const services = readdirSync(join(root, 'services'), { withFileTypes: true })
     .filter((entry) => entry.isDirectory() && entry.name !== 'gen' && entry.name !== 'housekeeping')
     .map(({ name }) => name);
-  return { SERVICES: services.join(',') };
+  return { SERVICES: [...services, '-housekeeping'].join(',') };
 }

@@ -2,11 +2,8 @@
 // session tickets are rotated. What was confirmed is there afterwards, of what was not there is all or nothing, and nodes get
 // material that is whole.
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
-import { root } from '../../bin/lib/root.ts';
 import { SiteHttpsSchema } from '../../proto/gen/svc/config/v1/https_pb.js';
 import { startTestConsole, startTestConsoleProcess, type TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
@@ -14,9 +11,12 @@ import { connectAs, enrollOne } from '../helpers/fleet.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 import { type TestCertificate, testCertificate } from '../helpers/site-certificates.ts';
 import { StandingWrites, stand } from '../helpers/standing-writes.ts';
+import { withoutJobs } from '../helpers/without-jobs.ts';
 
 /** Of the process that dies; the one of the test has the others, without jobs. */
 const DIES = ['api-gateway', 'auth', 'access-keys', 'account', 'system', 'certificates', 'session-tickets'];
+/** What belongs to them is in the other process, which lives on. */
+const ALONE = ['-relay', '-revision-fanout', '-canary-fanout', '-acme-fanout'];
 const FATES = ['lost', 'written'] as const;
 type Fate = (typeof FATES)[number];
 const WRITES = ['upload', 'replace', 'publish', 'rotate'] as const;
@@ -56,10 +56,7 @@ let api: Api;
 let writing: StandingWrites;
 
 test.before(async () => {
-  const services = readdirSync(join(root, 'services'), { withFileTypes: true })
-    .filter((entry) => entry.isDirectory() && entry.name !== 'gen' && entry.name !== 'housekeeping')
-    .map(({ name }) => name);
-  home = await startTestConsole({ env: { SERVICES: services.join(',') } });
+  home = await startTestConsole({ env: withoutJobs() });
   api = new Api(home);
   writing = await StandingWrites.open(home.databaseUrl);
 });
@@ -150,7 +147,7 @@ test.serial(
     const names = cases.map(({ name }) => name);
     for (const name of names) await writing.hold(name);
 
-    const dying = await startProcess(DIES);
+    const dying = await startProcess([...DIES, ...ALONE]);
     const headers = { 'x-api-key': home.client.accessKey };
     // No answer where the connection breaks.
     const answers = Promise.all(
@@ -172,7 +169,7 @@ test.serial(
     for (const [index, answer] of (await answers).entries())
       t.true(answer === null || (answer.status === 200 && cases[index]!.what === 'publish'), names[index]);
 
-    const next = await startProcess([...DIES, 'housekeeping']);
+    const next = await startProcess([...DIES, 'housekeeping', ...ALONE]);
     try {
       for (const each of cases) {
         const written = each.fate === 'written' || each.what === 'publish';

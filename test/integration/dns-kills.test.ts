@@ -1,10 +1,7 @@
 // kill −9 of the worker at each write around records that show names by DNS: noting one before it is made, going on once it
 // was made, ending the order, forgetting one after it was removed. Whatever was lost, no value stays in the zone.
 import { randomBytes } from 'node:crypto';
-import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
 import test from 'ava';
-import { root } from '../../bin/lib/root.ts';
 import { orderOver, requestOf, useAuthority } from '../helpers/acme-cluster.ts';
 import { startAcmeDirectory, type TestAuthority } from '../helpers/acme-directory.ts';
 import { startTestConsole, startTestConsoleProcess, type TestConsole } from '../helpers/console.ts';
@@ -12,6 +9,7 @@ import { TestDns } from '../helpers/dns-server.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { Api } from '../helpers/resources.ts';
 import { StandingWrites, stand } from '../helpers/standing-writes.ts';
+import { withoutJobs } from '../helpers/without-jobs.ts';
 
 const ZONE = 'zone.example.org';
 /** The name server is on this machine. */
@@ -58,12 +56,9 @@ let writing: StandingWrites;
 let credentialId: string;
 
 test.before(async () => {
-  const services = readdirSync(join(root, 'services'), { withFileTypes: true })
-    .filter((entry) => entry.isDirectory() && entry.name !== 'gen' && entry.name !== 'housekeeping')
-    .map(({ name }) => name);
   const key = { name: 'key.example.org', algorithm: 'hmac-sha256', secret: randomBytes(32) } as const;
   dns = await new TestDns(ZONE, key).start();
-  home = await startTestConsole({ env: { SERVICES: services.join(','), ...ALLOWED } });
+  home = await startTestConsole({ env: { ...withoutJobs(), ...ALLOWED } });
   api = new Api(home);
   authority = await startAcmeDirectory({
     look: async ({ name, digest }) => dns.texts.get(`_acme-challenge.${name}`)?.has(digest) || 'unauthorized',

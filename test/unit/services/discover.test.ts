@@ -1,16 +1,43 @@
 import test from 'ava';
+import { EnvError } from '../../../runtime/env.ts';
 import { discoverServices, formerNames } from '../../../services/discover.ts';
 
 test('a former name of a service in SERVICES runs the service, once, and is told', async (t) => {
   const services = ['site-waf', 'waf', 'bans'];
   t.deepEqual(formerNames(services), [{ former: 'site-waf', name: 'waf' }]);
-  const found = await discoverServices({ role: 'all', services });
+  const { services: found } = await discoverServices({ role: 'all', services: [...services, '-housekeeping'] });
   t.deepEqual(
     found.map(({ name }) => name),
-    ['waf', 'bans'],
+    ['waf', 'bans', 'relay', 'revision-fanout', 'canary-fanout', 'ban-fanout'],
   );
 });
 
 test('without SERVICES no name is a former one', (t) => {
   t.deepEqual(formerNames(null), []);
+});
+
+const named = async (...services: string[]) =>
+  (await discoverServices({ role: 'all', services })).services.map(({ name }) => name).sort();
+
+test('SERVICES=bans runs the bans, their jobs, their feed and the relay, and leaves out what is named with -', async (t) => {
+  t.deepEqual(await named('bans'), ['ban-fanout', 'bans', 'own-jobs', 'relay']);
+  t.deepEqual(await named('bans', '-relay', '-ban-fanout'), ['bans', 'own-jobs']);
+  t.deepEqual(await named('bans', '-housekeeping', '-relay', '-ban-fanout'), ['bans']);
+  t.deepEqual(await named('auth'), ['auth']);
+});
+
+test('the process of all jobs runs no jobs of its own services twice', async (t) => {
+  t.false((await named('bans', 'housekeeping')).includes('own-jobs'));
+});
+
+test('what a process does not run is expected elsewhere', async (t) => {
+  const { services, elsewhere } = await discoverServices({ role: 'all', services: ['auth'] });
+  t.false(elsewhere.includes('auth'));
+  for (const name of ['bans', 'api-gateway', 'housekeeping', 'node-channel']) t.true(elsewhere.includes(name), name);
+  t.is(services.length, 1);
+  t.deepEqual((await discoverServices({ role: 'all', services: null })).elsewhere, []);
+});
+
+test('SERVICES that only leaves out is refused', async (t) => {
+  await t.throwsAsync(discoverServices({ role: 'all', services: ['-bans'] }), { instanceOf: EnvError });
 });
