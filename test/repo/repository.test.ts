@@ -55,6 +55,15 @@ test('every service is in the README of services, with its role', (t) => {
   t.deepEqual(named.toSorted(), services.map((name) => `${name} ${role(name)}`).toSorted());
 });
 
+/** Who may call actions of other services, and why shared models do not do: the gateway has no tables; a check connects. */
+const CALLERS = ['services/api-gateway/api-gateway.service.ts', 'services/overview/overview.service.ts'];
+
+test('no service calls another one where shared models do', (t) => {
+  const calls = /\b(broker|ctx|context)[!?]?\.(call|mcall|emit|broadcast)\b|\bactions\.[a-z]|\.waitForServices\b/;
+  const sources = written.filter((file) => /^(services|mixins|models|pipeline)\/.*[.]ts$/.test(file));
+  t.deepEqual(sources.filter((file) => calls.test(read(file))).sort(), CALLERS);
+});
+
 test('every relative link of a document leads somewhere', (t) => {
   const broken: string[] = [];
   for (const file of files.filter((name) => name.endsWith('.md'))) {

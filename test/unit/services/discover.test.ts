@@ -1,5 +1,6 @@
 import test from 'ava';
-import { EnvError } from '../../../runtime/env.ts';
+import { EnvError, type Role } from '../../../runtime/env.ts';
+import { poolSizes } from '../../../runtime/pool-sizes.ts';
 import { discoverServices, formerNames } from '../../../services/discover.ts';
 
 test('a former name of a service in SERVICES runs the service, once, and is told', async (t) => {
@@ -41,3 +42,17 @@ test('what a process does not run is expected elsewhere', async (t) => {
 test('SERVICES that only leaves out is refused', async (t) => {
   await t.throwsAsync(discoverServices({ role: 'all', services: ['-bans'] }), { instanceOf: EnvError });
 });
+
+for (const [role, services, expected] of [
+  ['all', null, { api: 10, jobs: 4, bans: 6, channel: 6 }],
+  ['app', null, { api: 10, jobs: 1, bans: 6, channel: 1 }],
+  ['channel', null, { api: 10, jobs: 1, bans: 6, channel: 6 }],
+  ['worker', null, { api: 10, jobs: 4, bans: 3, channel: 4 }],
+  ['all', ['bans'], { api: 10, jobs: 2, bans: 6, channel: 4 }],
+  ['all', ['ban-fanout'], { api: 2, jobs: 1, bans: 1, channel: 4 }],
+] as const satisfies readonly (readonly ['all' | Role, string[] | null, object])[]) {
+  test(`a process has the connections of docs/production.md: ${services ?? role}`, async (t) => {
+    const found = await discoverServices({ role, services: services && [...services] });
+    t.deepEqual(poolSizes(found.services.map(({ pools }) => pools)), expected);
+  });
+}
