@@ -23,6 +23,7 @@ import * as nodeChannelSettings from '../resources/node-channel-settings.ts';
 import * as nodeGroups from '../resources/node-groups.ts';
 import * as nodes from '../resources/nodes.ts';
 import * as originAllowList from '../resources/origin-allow-list.ts';
+import * as originHealth from '../resources/origin-health.ts';
 import * as overview from '../resources/overview.ts';
 import * as protectionSettings from '../resources/protection-settings.ts';
 import * as protection from '../resources/protection.ts';
@@ -76,6 +77,7 @@ export const RESOURCE_FILES = [
   nodeGroups,
   nodes,
   originAllowList,
+  originHealth,
   overview,
   protectionSettings,
   protection,

@@ -212,13 +212,20 @@ export function capabilitiesOfSite({
 }
 
 function compileOrigins(origins: readonly Origin[]): OriginEntry[] {
+  const ids = originIds(origins);
+  return origins.map(({ scheme, ...origin }, index) =>
+    create(OriginSchema, { ...origin, id: ids[index]!, https: scheme === 'https' }),
+  );
+}
+
+/** The ids by which nodes know the origins of a site, in their order. */
+export function originIds(origins: readonly Origin[]): string[] {
   const seen = new Map<string, number>();
   return origins.map(({ scheme, ...origin }) => {
     const identity = JSON.stringify([scheme, origin.address, origin.port, origin.hostHeader, origin.sni, origin.group]);
     const occurrence = seen.get(identity) ?? 0;
     seen.set(identity, occurrence + 1);
-    const id = createHash('sha256').update(`${identity}#${occurrence}`).digest('base64url').slice(0, 16);
-    return create(OriginSchema, { ...origin, id, https: scheme === 'https' });
+    return createHash('sha256').update(`${identity}#${occurrence}`).digest('base64url').slice(0, 16);
   });
 }
 

@@ -19,6 +19,7 @@ import type {
 import { readFailingSites } from './failing-sites.ts';
 import type { NodeIdentity } from './identity.ts';
 import type { Beat } from './node-reports.ts';
+import { readOriginHealth } from './origin-health.ts';
 import type { Step } from './propagation.ts';
 
 const METRICS: Capability = 'metrics-v1';
@@ -110,6 +111,7 @@ export function readBeat(
     sessionTicketKeysVersion: String(bounded(request.sessionTicketKeysVersion)),
     certificateNotAfter: request.certificateNotAfter > 0n ? seconds(request.certificateNotAfter) : null,
     failingSites: readFailingSites(request.failingSites),
+    originHealth: readOriginHealth(request.originHealth),
     addresses: addressEntries(request.info, remoteAddress),
     unappliedIds: unappliedIds(request.bans),
   };

@@ -1,5 +1,6 @@
 import type { ServiceSchema } from 'moleculer';
 import { originAllowList } from '../../contract/resources/origin-allow-list.ts';
+import { originHealth } from '../../contract/resources/origin-health.ts';
 import { siteStanding } from '../../contract/resources/site-standing.ts';
 import { sites } from '../../contract/resources/sites.ts';
 import { PUBLISHING } from '../../mixins/belongings.ts';
@@ -11,6 +12,7 @@ import { deleteSite } from './delete-site.ts';
 import { launchCheck } from './launch-check.ts';
 import { getSite, listSites } from './list-sites.ts';
 import { getOriginAllowList, setOriginAllowList } from './origin-allow-list.ts';
+import { originHealthOf } from './origin-health.ts';
 import { setSiteEnabled } from './set-site-enabled.ts';
 import { siteFeatures } from './site-features.ts';
 import { standingOf } from './site-standing.ts';
@@ -31,6 +33,7 @@ export default (runtime: Runtime): ServiceSchema => ({
       implement(sites.setEnabled, (input, call) => setSiteEnabled(runtime, input, call)),
       implement(sites.features, (input) => siteFeatures(runtime, input)),
       implement(siteStanding.standing, (input) => standingOf(runtime, input)),
+      implement(originHealth.originHealth, (input) => originHealthOf(runtime, input)),
       implement(sites.launch, (input) => launchCheck(runtime, input)),
       implement(originAllowList.get, () => getOriginAllowList(runtime)),
       implement(originAllowList.set, (input, call) => setOriginAllowList(runtime, input, call)),

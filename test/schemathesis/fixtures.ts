@@ -88,6 +88,7 @@ export async function makeFixtures(api: Api, keys: readonly PoolKey[], revocable
       'sites.setEnabled': thisSite,
       'sites.features': thisSite,
       'sites.launch': thisSite,
+      'sites.originHealth': thisSite,
       'sites.standing': thisSite,
       ...merge(parts.map(({ paths }) => paths)),
     },

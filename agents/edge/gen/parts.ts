@@ -10,6 +10,7 @@ import { appliedPart } from '../run/applied.part.ts';
 import { capabilitiesPart } from '../run/capabilities.part.ts';
 import { clockPart } from '../run/clock.part.ts';
 import { failingSitesPart } from '../run/failing-sites.part.ts';
+import { originHealthPart } from '../run/origin-health.part.ts';
 import { vitalsPart } from '../run/vitals.part.ts';
 import { protectionPart } from '../security/protection.part.ts';
 import { statisticsPart } from '../stats/statistics.part.ts';
@@ -26,6 +27,7 @@ export const PARTS = [
   capabilitiesPart,
   clockPart,
   failingSitesPart,
+  originHealthPart,
   vitalsPart,
   protectionPart,
   statisticsPart,
