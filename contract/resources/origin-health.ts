@@ -22,7 +22,7 @@ const LastFailure = {
   lastFailureAt: Nullable(Timestamp),
 };
 
-const NodeHealth = Type.Object({
+export const OriginNodeHealth = Type.Object({
   nodeId: Id,
   nodeName: Type.String(),
   source: OneOf(['passive', 'active'], {
@@ -44,7 +44,7 @@ const NodeHealth = Type.Object({
   reportedAt: Timestamp,
 });
 
-const OriginHealth = Type.Object({
+export const OriginHealth = Type.Object({
   address: Origin.properties.address,
   scheme: Origin.properties.scheme,
   port: Origin.properties.port,
@@ -57,7 +57,7 @@ const OriginHealth = Type.Object({
     description: 'Enabled nodes of the cluster. The health on those that are not online is unknown.',
   }),
   ...LastFailure,
-  nodes: Type.Array(NodeHealth, {
+  nodes: Type.Array(OriginNodeHealth, {
     maxItems: MAX_HEALTH_ENTRIES,
     description: `One entry for each online node and source, unhealthy ones first, at most ${MAX_HEALTH_ENTRIES}.`,
   }),

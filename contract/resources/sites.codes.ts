@@ -19,7 +19,6 @@ export const errors = {
   ORIGIN_GRPC_REQUIRES_HTTP2: entry(400, 'gRPC needs HTTP/2. Set `protocol` to `http2`.'),
 } satisfies ErrorEntries;
 
-/** Nothing answers origins_down yet: nodes do not report the health of origins. */
 export const attention = {
   site_failing: { order: 23, level: 'act', page: '/sites' },
   sites_unserved: { order: 24, level: 'act', page: '/sites?state=unserved' },

@@ -57,6 +57,9 @@ export interface PositionRow {
   acme: { epoch: bigint; sequence: bigint } | undefined;
 }
 
+/** An origin that is down, in the reported health of origins. */
+const DOWN = '$.sites.*[*].healthy ? (@ == false)';
+
 /** Hints of the nodes in `changed` (node_id); of many, one for all. */
 const NODE_HINTS = `select case when count(*) over () > ${MAX_HINTED_NODES} then 'nodes' else 'nodes ' || node_id end as key
   from changed`;
@@ -85,9 +88,10 @@ export async function writeBeats(pool: Queries, rows: readonly BeatRow[]): Promi
       where s.node_id = v."nodeId"
       returning s.node_id, coalesce(old.last_seen_at < new.last_seen_at - make_interval(secs => ${ONLINE_SECONDS}), true)
         or (old.data_plane_healthy, old.message, old.auth_error, old.info, old.features, old.missing_features,
-            old.certificate_not_after, old.failing_sites = '[]')
+            old.certificate_not_after, old.failing_sites = '[]', jsonb_path_exists(old.origin_health, '${DOWN}'))
         is distinct from (new.data_plane_healthy, new.message, new.auth_error, new.info, new.features,
-            new.missing_features, new.certificate_not_after, new.failing_sites = '[]') as differs),
+            new.missing_features, new.certificate_not_after, new.failing_sites = '[]',
+            jsonb_path_exists(new.origin_health, '${DOWN}')) as differs),
       changed as (select node_id from beaten where differs)
       insert into outbox (topic, key) select '${LIVE}', key from (${NODE_HINTS}) as h group by key
         union all select '${LIVE}', 'gauges' where exists (select from beaten)`,

@@ -40,6 +40,53 @@ export interface NodeReport {
   origins: ReportedOrigin[];
 }
 
+/** A cluster with origins that are down on many of its nodes. */
+export interface DownOrigins {
+  clusterId: string;
+  clusterName: string;
+  /** How many origins. */
+  count: number;
+  since: Date | null;
+  /** Some of their sites. */
+  named: { id: string; name: string }[];
+}
+
+/** Nodes of a cluster whose reports are looked at: what most nodes see, some see. */
+const ASKED_NODES = 20;
+/** Sites that are named. */
+const NAMED_SITES = 5;
+
+/** Origins of enabled sites that are down on at least half of the online nodes, as far as these are asked. */
+export async function downOrigins(sql: Knex, clusterId: string | null): Promise<DownOrigins[]> {
+  const { rows } = await sql.raw<{ rows: DownOrigins[] }>(
+    `with online as (
+       select n.cluster_id, t.origin_health -> 'sites' as sites,
+           row_number() over (partition by n.cluster_id order by n.id) as place
+         from node_state t join node n on n.id = t.node_id and n.status = 'active'
+        where t.last_seen_at > now() - interval '${ONLINE_SECONDS} seconds'
+          and (:clusterId::text is null or n.cluster_id = :clusterId)
+     ), asked as (
+       select cluster_id, sites, place, count(*) over (partition by cluster_id) as nodes
+         from online where place <= ${ASKED_NODES}
+     ), down as (
+       select a.cluster_id, o.key as site_id, e."originId", min(e."sinceMs") as since
+         from asked a
+         cross join lateral jsonb_each(a.sites) o
+         cross join lateral jsonb_to_recordset(o.value) as e("originId" text, healthy boolean, "sinceMs" float8)
+        where a.sites <> '{}' and not e.healthy
+        group by 1, 2, 3, a.nodes having count(distinct a.place) * 2 >= a.nodes
+     )
+     select d.cluster_id as "clusterId", c.name as "clusterName", count(*)::int as count,
+         to_timestamp(min(d.since) / 1000) as since,
+         (jsonb_agg(distinct jsonb_build_object('id', s.id, 'name', s.name))) as named
+       from down d join cluster c on c.id = d.cluster_id
+       join site s on s.id = d.site_id and s.cluster_id = d.cluster_id and s.enabled
+      group by 1, 2 order by 3 desc, 1`,
+    { clusterId } as never,
+  );
+  return rows.map((row) => ({ ...row, named: row.named.slice(0, NAMED_SITES) }));
+}
+
 /** Reports of the online nodes of the site's cluster, by the name of the node, and how many nodes are active in all. */
 export async function originReports(
   sql: Knex,

@@ -1,11 +1,16 @@
 import { MAX_ATTENTION } from '../../contract/resources/overview.ts';
 import type { FoundAttention, ServiceFeature } from '../../mixins/service-feature.ts';
 import { type FailingSite, failingSites } from '../../models/sites/failing-site.ts';
+import { type DownOrigins, downOrigins } from '../../models/sites/origin-health.ts';
 import { siteContentRestorer, siteRequestsRestorer, siteRestorer } from './restore-site.ts';
 
 export const feature = {
   async attention(sql, clusterId, fleet) {
-    const [failing, { spans, counts, behind }] = await Promise.all([failingSites(sql, clusterId), fleet]);
+    const [failing, down, { spans, counts, behind }] = await Promise.all([
+      failingSites(sql, clusterId),
+      downOrigins(sql, clusterId),
+      fleet,
+    ]);
     const byCluster = new Map(spans.map((span) => [span.clusterId, span]));
     const enabled = new Map(counts.map((one) => [one.clusterId, one.enabled]));
     const unserved = behind
@@ -18,10 +23,15 @@ export const feature = {
         return [{ kind: 'sites_unserved', clusterId, clusterName, count, named: sites }];
       })
       .sort((a, b) => b.count - a.count);
-    return [...failing.map(failingItem), ...unserved].slice(0, MAX_ATTENTION);
+    return [...failing.map(failingItem), ...unserved, ...down.map(downItem)].slice(0, MAX_ATTENTION);
   },
   restores: [siteRestorer, siteRequestsRestorer, siteContentRestorer],
 } satisfies ServiceFeature;
+
+function downItem({ since, named, ...of }: DownOrigins): FoundAttention {
+  const sites = named.map((site) => ({ type: 'site' as const, ...site, reason: null }));
+  return { kind: 'origins_down', ...of, at: since?.toISOString() ?? null, named: sites };
+}
 
 function failingItem({
   id,

@@ -9,6 +9,7 @@ import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { type EdgeNode, startEdgeNode } from '../helpers/edge-node.ts';
 import { edgeGet } from '../helpers/edge-request.ts';
 import { eventually } from '../helpers/eventually.ts';
+import { Overview } from '../helpers/overview.ts';
 import { ReportingNode } from '../helpers/reporting-node.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 
@@ -124,6 +125,12 @@ test('each origin has an entry of every online node and source; what nodes repor
     return items[0]!.nodes.filter(({ healthy }: Body) => !healthy).length === 2 && items;
   });
   t.is(both!.downNodes, 1);
+  // Needs attention: on half of the nodes, and named by its site.
+  const attention = async () =>
+    (await new Overview(api).get(clusterId)).attention.filter(({ kind }: Body) => kind === 'origins_down');
+  const item = await eventually(async () => (await attention())[0]);
+  t.like(item, { level: 'act', count: 1, clusterName: 'reports', at: null });
+  t.deepEqual(item.named, [{ type: 'site', id, name: 'reports.example', reason: null }]);
   // Of a silent node nothing is known.
   await able.fallSilent();
   const [silent] = await eventually(async () => {
@@ -131,6 +138,7 @@ test('each origin has an entry of every online node and source; what nodes repor
     return items[0]!.onlineNodes === 1 && items;
   });
   t.like(silent, { downNodes: 0, totalNodes: 2, lastError: null });
+  await eventually(async () => (await attention()).length === 0);
   await api.refused(t, [404, 'SITE_NOT_FOUND'], 'GET', '/sites/nobody/origin-health');
 });
 

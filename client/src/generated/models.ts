@@ -1127,6 +1127,38 @@ export interface Origin {
   port: number;
 }
 
+export interface OriginHealth {
+  /** Host name or IP address (IPv6 without brackets). Example: 203.0.113.10. 1 to 253 characters. */
+  address: string;
+  scheme: 'http' | 'https';
+  /** 1 to 65535. */
+  port: number;
+  /** Whether the origin is used only while no other origin of its group is healthy. Default false. */
+  backup: boolean;
+  /** Group of the origin; empty: the default group, used unless an origin rule chooses another. Default "". */
+  group: string;
+  /** Online nodes on which the origin is down by either source. */
+  downNodes: number;
+  /** Online nodes of the cluster. */
+  onlineNodes: number;
+  /** Enabled nodes of the cluster. The health on those that are not online is unknown. */
+  totalNodes: number;
+  /** The latest failure in words; null: none is known. */
+  lastError: string | null;
+  lastErrorCode: 'connect_failed' | 'timeout' | 'upstream_status' | 'dns_failed' | 'address_forbidden' | 'tls_failed' | null;
+  lastErrorParams: {
+    /** Status of the response, with upstream_status. */
+    status?: number | undefined;
+    /** Host name without an address, with dns_failed. */
+    host?: string | undefined;
+    /** Address of the origin, with address_forbidden. */
+    address?: string | undefined;
+  };
+  lastFailureAt: string | null;
+  /** One entry for each online node and source, unhealthy ones first, at most 200. Up to 200 entries. */
+  nodes: OriginNodeHealth[];
+}
+
 export interface OriginInput {
   /** Host name or IP address (IPv6 without brackets). Example: 203.0.113.10. 1 to 253 characters. */
   address: string;
@@ -1144,6 +1176,38 @@ export interface OriginInput {
   sni?: string | undefined;
   /** Group of the origin; empty: the default group, used unless an origin rule chooses another. Default "". */
   group?: string | undefined;
+}
+
+export interface OriginNodeHealth {
+  /** ID. 1 to 64 characters. */
+  nodeId: string;
+  nodeName: string;
+  /** passive: failures of requests; active: failures of checks that the node makes by itself. */
+  source: 'passive' | 'active';
+  /** Whether the origin receives requests, as far as this source says. */
+  healthy: boolean;
+  consecutiveFailures: number;
+  /** The latest failure in words; null: none is known. */
+  lastError: string | null;
+  lastErrorCode: 'connect_failed' | 'timeout' | 'upstream_status' | 'dns_failed' | 'address_forbidden' | 'tls_failed' | null;
+  lastErrorParams: {
+    /** Status of the response, with upstream_status. */
+    status?: number | undefined;
+    /** Host name without an address, with dns_failed. */
+    host?: string | undefined;
+    /** Address of the origin, with address_forbidden. */
+    address?: string | undefined;
+  };
+  lastFailureAt: string | null;
+  downSince: string | null;
+  /** passive: the next request to the origin; active: the end of the mark if checks stop. null: up. */
+  downUntil: string | null;
+  /** Latest check of an origin that fails; null: it does not. */
+  lastCheckAt: string | null;
+  /** Real interval of the checks, if the node or the address has its limit of checks; null: as set. */
+  checkIntervalSeconds: number | null;
+  /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
+  reportedAt: string;
 }
 
 export interface OriginSettings {

@@ -35,6 +35,7 @@ test('every PUT and PATCH of a resource with updatedAt takes expectedUpdatedAt, 
 const UNPAGED: Readonly<Record<string, string>> = {
   'GET /changes': 'the newest 20',
   'GET /platform-rules/hits': 'the most frequent 500',
+  'GET /sites/{id}/origin-health': 'the origins of the site, at most 32',
   'GET /sites/{id}/rules/hits': 'the most frequent 500',
   'GET /sites/{id}/rules/logged': 'the most frequent 50',
   'GET /sites/{id}/waf/exclusions/hits': 'those of the settings, at most 200',

@@ -48,7 +48,7 @@ export function namedPlace({ type, id, reason }: AttentionItem['named'][number],
 }
 
 function sitePart(kind: AttentionItem['kind']): string {
-  if (kind === 'site_failing') return 'origins';
+  if (kind === 'site_failing' || kind === 'origins_down') return 'origins';
   return kind === 'certificates_ending' ? 'https' : 'security';
 }
 
