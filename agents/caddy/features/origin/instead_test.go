@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -227,6 +228,35 @@ func TestServerNameOfARule(t *testing.T) {
 			if _, body := e.get("/"); !strings.HasPrefix(body, "third.test ") || connections() != 2 {
 				t.Errorf("%+v: %s, %d connections", c, body, connections())
 			}
+		}
+	})
+}
+
+// Each try of a request has the server name and the host of its origin, and those of one origin never reach another.
+func TestEveryTryHasNamesOfItsOwn(t *testing.T) {
+	bothClients(t, func(t *testing.T, second bool) {
+		var mu sync.Mutex
+		var got []string
+		named := func(sni, host string, status int) *configv1.Origin {
+			s := httpTLS(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				mu.Lock()
+				defer mu.Unlock()
+				got = append(got, r.TLS.ServerName+" "+r.Host)
+				w.WriteHeader(status)
+			}))
+			o := originAt(sni+host, addressOf(s))
+			o.Https, o.Sni, o.HostHeader = true, sni, host
+			return o
+		}
+		e := newEdge(t, settings(func(p *configv1.OriginPool) { p.TlsVerify = false }),
+			named("one.test", "host-one.test", 503), named("", "xn--mnchen-3ya.test:8443", 503), named("three.test", "", 200))
+		if second {
+			e.standard = NewStandard(e.transports)
+			t.Cleanup(e.standard.CloseIdle)
+		}
+		want := []string{"one.test host-one.test", "xn--mnchen-3ya.test xn--mnchen-3ya.test:8443", "three.test " + e.Listener.Addr().String()}
+		if status, _ := e.get("/"); status != 200 || !slices.Equal(got, want) {
+			t.Errorf("%d after %q, not %q", status, got, want)
 		}
 	})
 }

@@ -3,6 +3,9 @@ package origin
 import (
 	"context"
 	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"slices"
 	"strings"
@@ -163,19 +166,45 @@ func TestResolverRemembersBoundedly(t *testing.T) {
 }
 
 func TestOriginsAtForbiddenAddressesAreNotReached(t *testing.T) {
-	o, seen := answering(t, okAnswer)
-	e := newEdge(t, settings(), originAt("a", o.Addr().String()))
-	var policy atomic.Pointer[AddressPolicy]
-	policy.Store(loopbackPolicy(t))
-	e.transports.policy = policy.Load
-	e.wantGet("/", 200, "ok")
-	<-seen
-	// A connection that is already open must not be used either.
-	policy.Store(nil)
-	e.wantGet("/", 502, "edge: no-origin")
-	if len(seen) != 0 {
-		t.Fatal("the origin was asked")
-	}
-	policy.Store(loopbackPolicy(t))
-	e.wantGet("/", 200, "ok")
+	bothClients(t, func(t *testing.T, second bool) {
+		var asked, connections atomic.Int64
+		s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+		s.EnableHTTP2 = true
+		s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				connections.Add(1)
+			}
+		}
+		s.StartTLS()
+		t.Cleanup(s.Close)
+		o := originAt("a", addressOf(s))
+		o.Address, o.Https = "origin.test", true
+		e := newEdge(t, settings(func(p *configv1.OriginPool) { p.TlsVerify = false }), o)
+		if second {
+			e.standard = NewStandard(e.transports)
+			t.Cleanup(e.standard.CloseIdle)
+		}
+		e.transports.resolver.lookup = func(context.Context, string) ([]netip.Addr, error) {
+			return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
+		}
+		var policy atomic.Pointer[AddressPolicy]
+		policy.Store(loopbackPolicy(t))
+		e.transports.policy = policy.Load
+		e.wantGet("/", 200, "")
+		e.wantGet("/", 200, "")
+		// A connection that is already open must not be used either, nor the answer of DNS that is known.
+		policy.Store(nil)
+		e.wantGet("/", 502, "edge: no-origin")
+		if asked.Load() != 2 || connections.Load() != 1 {
+			t.Fatalf("the origin was asked %d times over %d connections", asked.Load(), connections.Load())
+		}
+		// Another policy that allows the address as well keeps connections.
+		policy.Store(loopbackPolicy(t))
+		e.wantGet("/", 200, "")
+		policy.Store(loopbackPolicy(t))
+		e.wantGet("/", 200, "")
+		if connections.Load() != 2 {
+			t.Errorf("%d connections", connections.Load())
+		}
+	})
 }
