@@ -8,7 +8,8 @@ import { startTestConsole, TEST_OPERATOR, type TestConsole } from '../helpers/co
 import { signIn, startBrowsedConsole, type VisitOptions, visit } from '../helpers/console-pages.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { startTestFleet } from '../helpers/fleet.ts';
-import { Api, type Body } from '../helpers/resources.ts';
+import { ReportingNode } from '../helpers/reporting-node.ts';
+import { Api, type Body, originIdsOf } from '../helpers/resources.ts';
 import { createTestDatabase, redisPrefix, servers } from '../helpers/servers.ts';
 
 const TABS = 12;
@@ -194,4 +195,34 @@ test.serial('a page follows again after the console was away, and shows what hap
     await one.stop();
     await database.drop();
   }
+});
+
+test.serial('the health of origins follows what nodes report', async (t) => {
+  const { id: cluster } = await api.ok('POST', '/clusters', { name: 'watched' });
+  const activeHealthCheck = { enabled: true, path: '/healthz' };
+  const origins = [{ address: '93.184.216.34' }, { address: 'backup.example.com', scheme: 'https', backup: true }];
+  const site = await api.site(cluster, 'watched.example.com', { origins, originSettings: { activeHealthCheck } });
+  const [originId] = await originIdsOf(api, cluster, site.id);
+  const nodes = [await ReportingNode.enroll(running, cluster, ['active-health-v1', 'bans-v1'])];
+  nodes.push(await ReportingNode.enroll(running, cluster, ['bans-v1']));
+  const [node] = nodes as [ReportingNode];
+  for (const each of nodes) await each.beat();
+  const visitor = await signedIn();
+  const page = await openPage(visitor.context, `/sites/${site.id}/origins`);
+  const health = page.getByRole('region', { name: 'Health now' });
+  const up = health.getByRole('button', { name: /^http:\/\/93\.184\.216\.34:80 Up$/ });
+  await up.waitFor();
+  const failed = { siteId: site.id, originId, active: true, error: 'upstream_status', status: 503 };
+  const at = BigInt(Date.now() - 60_000);
+  const times = { consecutiveFailures: 3, lastFailureMs: at, downSinceMs: at, lastCheckMs: at };
+  await node.beat({ originHealth: [{ ...failed, ...times }] });
+  await health.getByText('Down on 1 of 2 nodes').waitFor();
+  await health.getByRole('button', { name: /^http:\/\/93.*status 503$/ }).click();
+  await health.getByText(/^Checks: status 503, down since/).waitFor();
+  await health.getByText('Makes no checks: upgrade required').first().waitFor();
+  await node.beat();
+  await up.waitFor();
+  for (const each of nodes) each.stop();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
 });

@@ -1,8 +1,10 @@
 // Short words for tests of resources through /api/v1.
 import { setTimeout as delay } from 'node:timers/promises';
+import { fromBinary } from '@bufbuild/protobuf';
 import type { ExecutionContext } from 'ava';
 import type { Knex } from 'knex';
 import type { Answer } from '../../bin/lib/console-client.ts';
+import { SiteSchema } from '../../proto/gen/svc/config/v1/site_pb.js';
 import type { TestConsole } from './console.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies are judged by the assertions
@@ -143,6 +145,12 @@ export class Api {
       .first('body');
     return row?.body;
   }
+}
+
+/** The ids by which nodes know the origins of a site, in their order. */
+export async function originIdsOf(api: Api, clusterId: string, siteId: string): Promise<string[]> {
+  const { origins } = fromBinary(SiteSchema, (await api.entry(clusterId, 'site', siteId))!);
+  return origins.map(({ id }) => id);
 }
 
 export interface TestNode {

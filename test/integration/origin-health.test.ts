@@ -1,17 +1,15 @@
 // Health of origins: nodes check origins and report those that fail, visitors are spared them, and the console says which.
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import { freePort } from '../../bench/lib/servers.ts';
-import { SiteSchema } from '../../proto/gen/svc/config/v1/site_pb.js';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { type EdgeNode, startEdgeNode } from '../helpers/edge-node.ts';
 import { edgeGet } from '../helpers/edge-request.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { Overview } from '../helpers/overview.ts';
 import { ReportingNode } from '../helpers/reporting-node.ts';
-import { Api, type Body } from '../helpers/resources.ts';
+import { Api, type Body, originIdsOf } from '../helpers/resources.ts';
 
 let running: TestConsole;
 let api: Api;
@@ -40,11 +38,6 @@ const health = async (id: string): Promise<Body[]> => {
   if (items.length !== total) throw new Error('total is wrong');
   return items;
 };
-/** The ids by which nodes know the origins of a site. */
-const idsOf = async (clusterId: string, siteId: string): Promise<string[]> => {
-  return fromBinary(SiteSchema, (await api.entry(clusterId, 'site', siteId))!).origins.map(({ id }) => id);
-};
-
 test('each origin has an entry of every online node and source; what nodes report comes first', async (t) => {
   const clusterId = await api.cluster('reports');
   const origins = [{ address: 'a.example' }, { address: 'b.example', scheme: 'https', backup: true }];
@@ -52,7 +45,7 @@ test('each origin has an entry of every online node and source; what nodes repor
     origins,
     originSettings: { activeHealthCheck: CHECK },
   });
-  const [first = '', second = ''] = await idsOf(clusterId, id);
+  const [first = '', second = ''] = await originIdsOf(api, clusterId, id);
   const able = await ReportingNode.enroll(running, clusterId, FEATURES);
   const old = await ReportingNode.enroll(running, clusterId, ['bans-v1']);
   t.teardown(() => {
@@ -146,7 +139,7 @@ test('reports that make no sense are left out, and a cut one says nothing of oth
   const clusterId = await api.cluster('odd');
   const { id } = await api.site(clusterId, 'odd.example');
   const elsewhere = (await api.site(await api.cluster('far'), 'far.example')).id;
-  const [originId = ''] = await idsOf(clusterId, id);
+  const [originId = ''] = await originIdsOf(api, clusterId, id);
   const node = await ReportingNode.enroll(running, clusterId, FEATURES);
   t.teardown(() => node.stop());
   await node.beat({
