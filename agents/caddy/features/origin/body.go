@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"edge.svc/caddy/exchange"
 )
@@ -229,6 +230,10 @@ func (c *conn) readTrailer(trailer *http.Header, a *response) error {
 	text, err := c.readHeader(&budget)
 	if err != nil {
 		return err
+	}
+	// As in the lines before chunks: net/http, and others that may read the same bytes, find no end of the body at LF alone.
+	if !bytes.HasSuffix(c.buf[:c.r], []byte("\r\n")) || strings.Count(text, "\n") != strings.Count(text, "\r\n") {
+		return fmt.Errorf("%w: a trailer line has no line end", errMalformed)
 	}
 	if text == "" {
 		return nil

@@ -128,6 +128,8 @@ func TestAnswersOfOrigins(t *testing.T) {
 		"extensions without end":      {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;" + strings.Repeat("x", 40<<10) + "\r\nabc\r\n0\r\n\r\n", -1, "", false},
 		"extensions again and again":  {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1;"+strings.Repeat("x", 1000)+"\r\na\r\n", 100) + "0\r\n\r\n", -1, "", false},
 		"trailer of nonsense":         {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nnonsense\r\n\r\n", -1, "", false},
+		"end of chunks with LF":       {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\n", -1, "", false},
+		"trailer with LF":             {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: y\n\r\n", -1, "", false},
 		"trailer too large":           {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: " + strings.Repeat("x", 65<<10) + "\r\n\r\n", -1, "", false},
 		"one-byte chunks are no harm": {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1\r\na\r\n", 50_000) + "0\r\n\r\n", 200, strings.Repeat("a", 50_000), true},
 	} {
