@@ -86,7 +86,7 @@ func (s *http3Server) answer(conn *quic.Conn) {
 		return
 	}
 	ctx := context.WithValue(conn.Context(), http.LocalAddrContextKey, conn.LocalAddr())
-	server := newServerConn(conn, false, quicIdle, nil, s.logger, ctx, s.handler, maxHeaderBlock)
+	server := newServerConn(conn, false, quicIdle, nil, s.logger, ctx, s.handler, maxUnpackedHead)
 	heads := heads{record: record, conn: conn, errors: s.errors, within: s.limiter.headerTime()}
 	var requests sync.WaitGroup
 	requests.Go(func() {
@@ -101,7 +101,9 @@ func (s *http3Server) answer(conn *quic.Conn) {
 	next := accept(s.farewell, conn, func(stream *quic.Stream) {
 		requests.Go(func() {
 			heads.begin(stream)
-			server.HandleRequestStream(stream)
+			if !refuseLarge(stream) {
+				server.HandleRequestStream(stream)
+			}
 			heads.end(stream)
 		})
 	})
