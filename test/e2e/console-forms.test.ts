@@ -450,6 +450,13 @@ const FORMS: readonly FormCase[] = [
     stays: true,
   },
   {
+    file: 'features/network/HeaderLimitTab.vue',
+    open: onPage(() => `/clusters/${clusterId}/header-limit`, 'network.headers.fieldBytes'),
+    submit: 'shared.form.save',
+    fields: { 'network.headers.fieldBytes': number(65_536) },
+    stays: true,
+  },
+  {
     file: 'features/network/UnknownHostsTab.vue',
     open: onPage(() => `/clusters/${clusterId}/unknown-hosts`, 'network.scan.threshold'),
     submit: 'shared.form.save',
