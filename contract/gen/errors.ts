@@ -10,6 +10,7 @@ import { errors as changes } from '../resources/changes.codes.ts';
 import { errors as clusters } from '../resources/clusters.codes.ts';
 import { errors as dnsCredentials } from '../resources/dns-credentials.codes.ts';
 import { errors as enrollmentTokens } from '../resources/enrollment-tokens.codes.ts';
+import { errors as errorPages } from '../resources/error-pages.codes.ts';
 import { errors as ipLists } from '../resources/ip-lists.codes.ts';
 import { errors as listenPorts } from '../resources/listen-ports.codes.ts';
 import { errors as live } from '../resources/live.codes.ts';
@@ -41,6 +42,7 @@ export const ERROR_LISTS = [
   clusters,
   dnsCredentials,
   enrollmentTokens,
+  errorPages,
   ipLists,
   listenPorts,
   live,

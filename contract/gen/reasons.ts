@@ -2,6 +2,7 @@
 import { reasons as certificates } from '../resources/certificates.codes.ts';
 import { reasons as clientIp } from '../resources/client-ip.codes.ts';
 import { reasons as clusters } from '../resources/clusters.codes.ts';
+import { reasons as errorPages } from '../resources/error-pages.codes.ts';
 import { reasons as headerLimit } from '../resources/header-limit.codes.ts';
 import { reasons as ipLists } from '../resources/ip-lists.codes.ts';
 import { reasons as listenPorts } from '../resources/listen-ports.codes.ts';
@@ -17,6 +18,7 @@ export const REASON_LISTS = [
   certificates,
   clientIp,
   clusters,
+  errorPages,
   headerLimit,
   ipLists,
   listenPorts,

@@ -14,11 +14,13 @@ import * as clientIp from '../resources/client-ip.ts';
 import * as clusters from '../resources/clusters.ts';
 import * as dnsCredentials from '../resources/dns-credentials.ts';
 import * as enrollmentTokens from '../resources/enrollment-tokens.ts';
+import * as errorPages from '../resources/error-pages.ts';
 import * as headerLimit from '../resources/header-limit.ts';
 import * as httpsCheck from '../resources/https-check.ts';
 import * as ipLists from '../resources/ip-lists.ts';
 import * as listenPorts from '../resources/listen-ports.ts';
 import * as live from '../resources/live.ts';
+import * as maintenance from '../resources/maintenance.ts';
 import * as nodeChannelSettings from '../resources/node-channel-settings.ts';
 import * as nodeGroups from '../resources/node-groups.ts';
 import * as nodes from '../resources/nodes.ts';
@@ -68,11 +70,13 @@ export const RESOURCE_FILES = [
   clusters,
   dnsCredentials,
   enrollmentTokens,
+  errorPages,
   headerLimit,
   httpsCheck,
   ipLists,
   listenPorts,
   live,
+  maintenance,
   nodeChannelSettings,
   nodeGroups,
   nodes,

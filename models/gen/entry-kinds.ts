@@ -4,6 +4,9 @@ import { clientIpKind } from '../clusters/client-ip.entry.ts';
 import { headerLimitKind } from '../clusters/header-limit.entry.ts';
 import { listenPortsKind } from '../clusters/listen-ports.entry.ts';
 import { unknownHostsKind } from '../clusters/unknown-hosts.entry.ts';
+import { platformPagesKind } from '../pages/platform-pages.entry.ts';
+import { siteMaintenanceKind } from '../pages/site-maintenance.entry.ts';
+import { sitePagesKind } from '../pages/site-pages.entry.ts';
 import { ipListKind } from '../rules/ip-list.entry.ts';
 import { ipListChunkKind } from '../rules/ip-list.entry.ts';
 import { platformRulesKind } from '../rules/platform-rules.entry.ts';
@@ -26,6 +29,9 @@ export const FOUND_KINDS = [
   headerLimitKind,
   listenPortsKind,
   unknownHostsKind,
+  platformPagesKind,
+  siteMaintenanceKind,
+  sitePagesKind,
   ipListKind,
   ipListChunkKind,
   platformRulesKind,

@@ -8,6 +8,7 @@ import { feature as changes } from '../changes/feature.ts';
 import { feature as clientIp } from '../client-ip/feature.ts';
 import { feature as clusters } from '../clusters/feature.ts';
 import { feature as enrollment } from '../enrollment/feature.ts';
+import { feature as errorPages } from '../error-pages/feature.ts';
 import { feature as headerLimit } from '../header-limit/feature.ts';
 import { feature as housekeeping } from '../housekeeping/feature.ts';
 import { feature as nodeChannel } from '../node-channel/feature.ts';
@@ -34,6 +35,7 @@ export const FEATURES = [
   clientIp,
   clusters,
   enrollment,
+  errorPages,
   headerLimit,
   housekeeping,
   nodeChannel,

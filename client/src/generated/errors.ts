@@ -138,6 +138,8 @@ export const ERROR_STATUS = {
   DNS_CREDENTIAL_IN_USE: 409,
   /** This enrollment token does not exist. */
   ENROLLMENT_TOKEN_NOT_FOUND: 404,
+  /** The template for the status in `data.status` is larger than `data.limit` bytes. Shorten it, or move styles and images into files. */
+  ERROR_PAGE_TOO_LARGE: 400,
   /** This IP list does not exist. */
   IP_LIST_NOT_FOUND: 404,
   /** Another IP list already has this `name`. Choose another one. */

@@ -1602,6 +1602,29 @@ export interface SettingsCcTemplateRehearseInput {
 
 export type SettingsCcTemplateRehearseOutput = Rehearsal;
 
+export type SettingsErrorPagesGetInput = Record<string, never>;
+
+export interface SettingsErrorPagesGetOutput {
+  /** HTML for hosts that no site has, at most 65536 bytes; empty: the page of the node. */
+  unknownHost: string;
+  /** HTML for disabled sites, at most 65536 bytes; empty: the page of the node. */
+  siteDisabled: string;
+}
+
+export interface SettingsErrorPagesSetInput {
+  /** HTML for hosts that no site has, at most 65536 bytes; empty: the page of the node. */
+  unknownHost?: string | undefined;
+  /** HTML for disabled sites, at most 65536 bytes; empty: the page of the node. */
+  siteDisabled?: string | undefined;
+}
+
+export interface SettingsErrorPagesSetOutput {
+  /** HTML for hosts that no site has, at most 65536 bytes; empty: the page of the node. */
+  unknownHost: string;
+  /** HTML for disabled sites, at most 65536 bytes; empty: the page of the node. */
+  siteDisabled: string;
+}
+
 export type SettingsNodeChannelGetInput = Record<string, never>;
 
 export type SettingsNodeChannelGetOutput = NodeChannelSettings;
@@ -1876,6 +1899,72 @@ export interface SitesSetEnabledInput {
 
 export type SitesSetEnabledOutput = SiteChange;
 
+export interface SitesErrorPagesGetInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+}
+
+export interface SitesErrorPagesGetOutput {
+  /** ID. 1 to 64 characters. */
+  siteId: string;
+  /** Pages by status; other statuses have the page of the node. */
+  pages: Array<{
+    /** Status of the error. 4xx and 5xx: each status of the class without a page. */
+    status: 400 | 401 | 403 | 404 | 405 | 410 | 429 | 500 | 502 | 503 | 504 | '4xx' | '5xx';
+    /** HTML, at most 65536 bytes. {{status}}, {{request_id}}, {{client_ip}}, {{host}}, {{time}} and {{path}} are replaced by the escaped values of the request. Scripts do not run. 1 characters or more. */
+    template?: string | undefined;
+    /** Instead of `template`: path or http(s) URL that visitors are redirected to, with status 302. {{status}} and {{request_id}} are replaced. 1 to 4096 characters. */
+    redirectUrl?: string | undefined;
+    /** Status that the template is sent with, 200 to 599. 0: the status of the error. Only 0 with a redirect. 0 to 599. */
+    responseStatus: 0 | unknown;
+  }>;
+  /** Whether error responses of origins are replaced as well. */
+  interceptOriginErrors: boolean;
+  /** null: never saved. */
+  updatedAt: string | null;
+}
+
+export interface SitesErrorPagesUpdateInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  /** Pages, each status at most once. Up to 13 entries. */
+  pages: Array<{
+    /** Status of the error. 4xx and 5xx: each status of the class without a page. */
+    status: 400 | 401 | 403 | 404 | 405 | 410 | 429 | 500 | 502 | 503 | 504 | '4xx' | '5xx';
+    /** HTML, at most 65536 bytes. {{status}}, {{request_id}}, {{client_ip}}, {{host}}, {{time}} and {{path}} are replaced by the escaped values of the request. Scripts do not run. 1 characters or more. */
+    template?: string | undefined;
+    /** Instead of `template`: path or http(s) URL that visitors are redirected to, with status 302. {{status}} and {{request_id}} are replaced. 1 to 4096 characters. */
+    redirectUrl?: string | undefined;
+    /** Status that the template is sent with, 200 to 599. 0: the status of the error. Only 0 with a redirect. 0 to 599; default 0. */
+    responseStatus?: 0 | unknown | undefined;
+  }>;
+  /** Whether error responses of origins are replaced as well. Default false. */
+  interceptOriginErrors?: boolean | undefined;
+  /** null: never saved. */
+  expectedUpdatedAt?: string | null | undefined;
+}
+
+export interface SitesErrorPagesUpdateOutput {
+  /** ID. 1 to 64 characters. */
+  siteId: string;
+  /** Pages by status; other statuses have the page of the node. */
+  pages: Array<{
+    /** Status of the error. 4xx and 5xx: each status of the class without a page. */
+    status: 400 | 401 | 403 | 404 | 405 | 410 | 429 | 500 | 502 | 503 | 504 | '4xx' | '5xx';
+    /** HTML, at most 65536 bytes. {{status}}, {{request_id}}, {{client_ip}}, {{host}}, {{time}} and {{path}} are replaced by the escaped values of the request. Scripts do not run. 1 characters or more. */
+    template?: string | undefined;
+    /** Instead of `template`: path or http(s) URL that visitors are redirected to, with status 302. {{status}} and {{request_id}} are replaced. 1 to 4096 characters. */
+    redirectUrl?: string | undefined;
+    /** Status that the template is sent with, 200 to 599. 0: the status of the error. Only 0 with a redirect. 0 to 599. */
+    responseStatus: 0 | unknown;
+  }>;
+  /** Whether error responses of origins are replaced as well. */
+  interceptOriginErrors: boolean;
+  /** null: never saved. */
+  updatedAt: string | null;
+  revision: string | null;
+}
+
 export interface SitesFeaturesInput {
   /** ID. 1 to 64 characters. */
   id: string;
@@ -2099,6 +2188,63 @@ export interface SitesLaunchInput {
 }
 
 export type SitesLaunchOutput = Launch;
+
+export interface SitesMaintenanceGetInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+}
+
+export interface SitesMaintenanceGetOutput {
+  /** ID. 1 to 64 characters. */
+  siteId: string;
+  /** Whether the site is in maintenance. */
+  enabled: boolean;
+  /** HTML of the page, at most 65536 bytes, with the placeholders of error pages; empty: the page of the node. */
+  template: string;
+  /** Value of `Retry-After` in seconds; 0: no such header. 0 to 86400. */
+  retryAfterSeconds: number;
+  /** Addresses and CIDRs of clients that still reach the site. Up to 64 entries. */
+  allowedCidrs: string[];
+  /** Beginnings of paths that still reach the site, percent-encoded or not, at most 1024 bytes each. A path with dot segments, double slashes or needless encoding is never exempt. Up to 32 entries. */
+  allowedPathPrefixes: string[];
+  /** null: never saved. */
+  updatedAt: string | null;
+}
+
+export interface SitesMaintenanceUpdateInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  /** Whether the site is in maintenance. */
+  enabled: boolean;
+  /** HTML of the page, at most 65536 bytes, with the placeholders of error pages; empty: the page of the node. Default "". */
+  template: string;
+  /** Value of `Retry-After` in seconds; 0: no such header. 0 to 86400; default 0. */
+  retryAfterSeconds: number;
+  /** Addresses and CIDRs of clients that still reach the site. Up to 64 entries; default []. */
+  allowedCidrs: string[];
+  /** Beginnings of paths that still reach the site, percent-encoded or not, at most 1024 bytes each. A path with dot segments, double slashes or needless encoding is never exempt. Up to 32 entries; default []. */
+  allowedPathPrefixes: string[];
+  /** null: never saved. */
+  expectedUpdatedAt?: string | null | undefined;
+}
+
+export interface SitesMaintenanceUpdateOutput {
+  /** ID. 1 to 64 characters. */
+  siteId: string;
+  /** Whether the site is in maintenance. */
+  enabled: boolean;
+  /** HTML of the page, at most 65536 bytes, with the placeholders of error pages; empty: the page of the node. */
+  template: string;
+  /** Value of `Retry-After` in seconds; 0: no such header. 0 to 86400. */
+  retryAfterSeconds: number;
+  /** Addresses and CIDRs of clients that still reach the site. Up to 64 entries. */
+  allowedCidrs: string[];
+  /** Beginnings of paths that still reach the site, percent-encoded or not, at most 1024 bytes each. A path with dot segments, double slashes or needless encoding is never exempt. Up to 32 entries. */
+  allowedPathPrefixes: string[];
+  /** null: never saved. */
+  updatedAt: string | null;
+  revision: string | null;
+}
 
 export interface SitesOriginHealthInput {
   /** ID. 1 to 64 characters. */
@@ -3284,6 +3430,18 @@ export interface Operations {
     idempotencyKey: true;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
   };
+  'settings.errorPages.get': {
+    input: SettingsErrorPagesGetInput;
+    output: SettingsErrorPagesGetOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'settings.errorPages.set': {
+    input: SettingsErrorPagesSetInput;
+    output: SettingsErrorPagesSetOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'ERROR_PAGE_TOO_LARGE' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
   'settings.nodeChannel.get': {
     input: SettingsNodeChannelGetInput;
     output: SettingsNodeChannelGetOutput;
@@ -3386,6 +3544,18 @@ export interface Operations {
     idempotencyKey: true;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'NODE_CAPABILITY_REQUIRED' | 'SCOPE_REQUIRED' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
   };
+  'sites.errorPages.get': {
+    input: SitesErrorPagesGetInput;
+    output: SitesErrorPagesGetOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
+  };
+  'sites.errorPages.update': {
+    input: SitesErrorPagesUpdateInput;
+    output: SitesErrorPagesUpdateOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'ERROR_PAGE_TOO_LARGE' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
+  };
   'sites.features': {
     input: SitesFeaturesInput;
     output: SitesFeaturesOutput;
@@ -3415,6 +3585,18 @@ export interface Operations {
     output: SitesLaunchOutput;
     idempotencyKey: false;
     codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SCOPE_REQUIRED' | 'SITE_NOT_FOUND';
+  };
+  'sites.maintenance.get': {
+    input: SitesMaintenanceGetInput;
+    output: SitesMaintenanceGetOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
+  };
+  'sites.maintenance.update': {
+    input: SitesMaintenanceUpdateInput;
+    output: SitesMaintenanceUpdateOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'ERROR_PAGE_TOO_LARGE' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
   };
   'sites.originHealth': {
     input: SitesOriginHealthInput;
@@ -3707,6 +3889,8 @@ export const OPERATIONS = {
   'settings.ccTemplate.get': { method: 'GET', path: '/settings/cc-template', query: true, text: false },
   'settings.ccTemplate.set': { method: 'PUT', path: '/settings/cc-template', query: false, text: false },
   'settings.ccTemplate.rehearse': { method: 'POST', path: '/settings/cc-template/rehearse', query: false, text: false },
+  'settings.errorPages.get': { method: 'GET', path: '/settings/error-pages', query: true, text: false },
+  'settings.errorPages.set': { method: 'PUT', path: '/settings/error-pages', query: false, text: false },
   'settings.nodeChannel.get': { method: 'GET', path: '/settings/node-channel', query: true, text: false },
   'settings.nodeChannel.set': { method: 'PUT', path: '/settings/node-channel', query: false, text: false },
   'settings.nodeChannel.check': { method: 'GET', path: '/settings/node-channel-check', query: true, text: false },
@@ -3724,11 +3908,15 @@ export const OPERATIONS = {
   'sites.bulkRedirects.get': { method: 'GET', path: '/sites/{id}/bulk-redirects', query: true, text: false },
   'sites.bulkRedirects.set': { method: 'PUT', path: '/sites/{id}/bulk-redirects', query: false, text: false },
   'sites.setEnabled': { method: 'PUT', path: '/sites/{id}/enabled', query: false, text: false },
+  'sites.errorPages.get': { method: 'GET', path: '/sites/{id}/error-pages', query: true, text: false },
+  'sites.errorPages.update': { method: 'PUT', path: '/sites/{id}/error-pages', query: false, text: false },
   'sites.features': { method: 'GET', path: '/sites/{id}/features', query: true, text: false },
   'sites.https.get': { method: 'GET', path: '/sites/{id}/https', query: true, text: false },
   'sites.https.set': { method: 'PUT', path: '/sites/{id}/https', query: false, text: false },
   'sites.https.check': { method: 'GET', path: '/sites/{id}/https/check', query: true, text: false },
   'sites.launch': { method: 'GET', path: '/sites/{id}/launch', query: true, text: false },
+  'sites.maintenance.get': { method: 'GET', path: '/sites/{id}/maintenance', query: true, text: false },
+  'sites.maintenance.update': { method: 'PUT', path: '/sites/{id}/maintenance', query: false, text: false },
   'sites.originHealth': { method: 'GET', path: '/sites/{id}/origin-health', query: true, text: false },
   'protection.get': { method: 'GET', path: '/sites/{id}/protection', query: true, text: false },
   'protection.update': { method: 'PATCH', path: '/sites/{id}/protection', query: false, text: false },
@@ -4050,6 +4238,12 @@ export interface Api {
       /** Changes the CC mitigation template and every site that follows it; omitted fields keep their values. `PUT /settings/cc-template`: For operators; a read-only access key is rejected. */
       set: Call<'settings.ccTemplate.set'>;
     };
+    errorPages: {
+      /** Returns the error pages of all clusters. `GET /settings/error-pages`: For operators; a read-only access key suffices. */
+      get: Call<'settings.errorPages.get'>;
+      /** Changes the error pages of all clusters; omitted fields keep their values. `PUT /settings/error-pages`: For operators; a read-only access key is rejected. */
+      set: Call<'settings.errorPages.set'>;
+    };
     /** Returns the version and URLs of the console. `GET /settings`: For operators; a read-only access key suffices. For service accounts with the scope system:read. */
     get: Call<'settings.get'>;
     nodeChannel: {
@@ -4092,6 +4286,12 @@ export interface Api {
     delete: Call<'sites.delete'>;
     /** Restores the saved settings of a site to what nodes run. `POST /sites/{id}/unpublished/discard`: For operators; a read-only access key is rejected. */
     discardUnpublished: Call<'sites.discardUnpublished'>;
+    errorPages: {
+      /** Returns the error pages of a site. `GET /sites/{id}/error-pages`: For operators; a read-only access key suffices. */
+      get: Call<'sites.errorPages.get'>;
+      /** Replaces all error pages of a site; a site without a page for a status gets the page of the node. `PUT /sites/{id}/error-pages`: For operators; a read-only access key is rejected. The body has at most 6291456 bytes. */
+      update: Call<'sites.errorPages.update'>;
+    };
     /** Lists the site features, with whether every active node of the cluster has the capability. `GET /sites/{id}/features`: For operators; a read-only access key suffices. */
     features: Call<'sites.features'>;
     /** Returns a site. `GET /sites/{id}`: For operators; a read-only access key suffices. For service accounts with the scope sites:read. */
@@ -4108,6 +4308,12 @@ export interface Api {
     launch: Call<'sites.launch'>;
     /** Lists sites, newest first unless sorted otherwise. `GET /sites`: For operators; a read-only access key suffices. For service accounts with the scope sites:read. */
     list: Call<'sites.list'>;
+    maintenance: {
+      /** Returns the maintenance settings of a site. `GET /sites/{id}/maintenance`: For operators; a read-only access key suffices. */
+      get: Call<'sites.maintenance.get'>;
+      /** Replaces all maintenance settings of a site; omitted fields return to their defaults. `PUT /sites/{id}/maintenance`: For operators; a read-only access key is rejected. */
+      update: Call<'sites.maintenance.update'>;
+    };
     /** Lists the origins of a site in their order, with their health on each online node. `GET /sites/{id}/origin-health`: For operators; a read-only access key suffices. */
     originHealth: Call<'sites.originHealth'>;
     /** Publishes the saved settings of a site that no node runs; with canaries, starts one. `POST /sites/{id}/unpublished/publish`: For operators; a read-only access key is rejected. */

@@ -28,6 +28,8 @@ const PUBLISHED: Readonly<Record<string, readonly string[]>> = {
   'sites/update': ['site', 'site-requests', 'site-content', 'site-rules'],
   'sites/https/set': ['site-https', 'site-compression'],
   'sites/waf/update': ['site-waf'],
+  'sites/errorPages/update': ['site-pages'],
+  'sites/maintenance/update': ['site-maintenance'],
   'sites/rules/set': ['site-rules'],
   'sites/bulkRedirects/set': ['bulk-redirects'],
   'protection/update': ['protection'],
