@@ -10,7 +10,7 @@ import { KeyedQueue } from './keyed-queue.ts';
 import { LimitedClient } from './limited-client.ts';
 import { PacketCipher } from './packet-cipher.ts';
 import { PacketSeal } from './packet-seal.ts';
-import { FOR_REQUESTS, type PoolSizes, poolSizes } from './pool-sizes.ts';
+import { FOR_ALL, type PoolSizes } from './pool-sizes.ts';
 import type { Runtime } from './runtime.ts';
 import { createSealer } from './sealer.ts';
 import { registerStoreMetrics } from './store-metrics.ts';
@@ -39,7 +39,7 @@ export function createRuntime(
   log: Logger,
   stopping: AbortSignal,
   feeds: readonly Feed[] = [],
-  sizes: PoolSizes = poolSizes([FOR_REQUESTS]),
+  sizes: PoolSizes = FOR_ALL,
 ): OwnedRuntime {
   const connections = new Set<Redis>();
   const connect = (purpose: string, options: RedisOptions): Redis => {
