@@ -71,12 +71,13 @@ test.serial('a site of nodes that cannot inspect is not switched on, and is swit
   const block = page.getByRole('radio', { name: /^Block/ });
   t.true(await block.isDisabled());
   await api.ok('PATCH', `/sites/${oldSiteId}/waf`, { mode: 'detect' });
+  await eventually(() => page.getByRole('radio', { name: /^Detect/ }).isChecked(), { what: 'the page shows the mode' });
   await page.getByText(/^Upgrade required: /).waitFor({ state: 'detached' });
   t.false(await block.isDisabled());
   await page.getByRole('radio', { name: /^Off/ }).check();
   await saveButton(page).click();
   await page.getByText(/^Upgrade required: /).waitFor();
-  t.is((await settings(oldSiteId)).mode, 'off');
+  await eventually(async () => (await settings(oldSiteId)).mode === 'off', { what: 'the mode is saved' });
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
 });
