@@ -154,21 +154,22 @@ export class Leader {
     const deadlineMs = job.deadlineMs ?? (bulk ? BULK_DEADLINE_MS : PROMPT_DEADLINE_MS);
     const deadlineTimer = setTimeout(() => deadline.abort(), deadlineMs);
     const signal = AbortSignal.any([this.#stopping.signal, deadline.signal]);
+    const givenUp = Promise.withResolvers<never>();
     let graceTimer: NodeJS.Timeout | undefined;
-    const givenUp = new Promise<never>((_, reject) => {
-      const wait = () => {
-        graceTimer = setTimeout(() => reject(new Error('the job went on after its deadline')), this.#graceMs);
-      };
-      if (signal.aborted) wait();
-      else signal.addEventListener('abort', wait, { once: true });
-    });
+    const wait = () => {
+      graceTimer = setTimeout(() => givenUp.reject(new Error('the job went on after its deadline')), this.#graceMs);
+    };
+    if (signal.aborted) wait();
+    else signal.addEventListener('abort', wait, { once: true });
     try {
-      await Promise.race([job.run(runtime, signal), givenUp]);
+      await Promise.race([job.run(runtime, signal), givenUp.promise]);
     } catch (err) {
       if (!this.#stopping.signal.aborted) this.#runtime.log.error({ err, job: name }, 'job failed');
     } finally {
       clearTimeout(deadlineTimer);
       clearTimeout(graceTimer);
+      // Else each run is kept until the process stops, and starts a timer then.
+      signal.removeEventListener('abort', wait);
     }
   }
 }

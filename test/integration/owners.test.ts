@@ -1,4 +1,5 @@
 // Who works what: partitions, leader jobs, the relay and work streams, when processes and connections die.
+import { getEventListeners } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import test from 'ava';
 import { firstChoice, Partitions } from '../../pipeline/partitions.ts';
@@ -196,6 +197,19 @@ test.serial('a job that does not end is told at its deadline, then given up, and
   await eventually(() => signals.length >= 2);
   t.true(signals[0]!.aborted);
   await leader.stop();
+});
+
+test.serial('a job that has ended leaves nothing behind that a stop would wait for', async (t) => {
+  const signals: AbortSignal[] = [];
+  const run = async (_: Runtime, signal: AbortSignal) => void signals.push(signal);
+  const leader = new Leader(runtime, [{ name: 'short', everyMs: 1, run }]);
+  await leader.start();
+  await eventually(() => signals.length >= 2);
+  await leader.stop();
+  t.deepEqual(
+    signals.map((signal) => getEventListeners(signal, 'abort').length),
+    signals.map(() => 0),
+  );
 });
 
 test.serial('jobs that are in no hurry have database connections of their own', async (t) => {
