@@ -39,7 +39,7 @@ export default defineConfig({
   },
   server: {
     proxy: Object.fromEntries(
-      ['/rpc', '/api', '/healthz', '/install.sh', '/downloads'].map((path) => [
+      ['/rpc', '/api', '/healthz', '/install.sh', '/downloads', '/page-preview'].map((path) => [
         path,
         process.env.CONSOLE_URL ?? 'http://localhost:3000',
       ]),

@@ -61,6 +61,10 @@ const RPC = '/rpc/';
 const AUTH = '/api/auth/';
 const INSTALLER = '/install.sh';
 const SHELL_SCRIPT = 'text/x-shellscript';
+/** An empty document that pages of the Web UI show in a frame and fill in. */
+const PREVIEW = '/page-preview';
+const PREVIEW_PAGE = '<!doctype html><html lang="en"><title>Preview</title></html>\n';
+const HTML = 'text/html; charset=utf-8';
 /** Below these nothing falls back to the Web UI, however the path is spelled. */
 const RESERVED = ['/api', '/rpc', '/downloads', INSTALLER, '/healthz'];
 
@@ -352,6 +356,7 @@ export class Gateway {
     const reads = request.method === 'GET' || request.method === 'HEAD';
     if (path === '/healthz' && reads) return this.#answers.send(exchange, 200, this.#health);
     if (path === INSTALLER && reads) return sendText(response, 200, this.#installer, SHELL_SCRIPT, this.#headers.json);
+    if (path === PREVIEW && reads) return sendText(response, 200, PREVIEW_PAGE, HTML, this.#headers.preview);
     if (path.startsWith(DOWNLOADS) && reads) {
       if (!(await this.#downloads.serve(request, response, path, this.#headers.json))) this.#answers.notFound(exchange);
       return;

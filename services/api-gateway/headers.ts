@@ -36,29 +36,38 @@ export const PAGE_POLICY =
   // Texts never become markup: Vue's own policy is for its compiled templates, the console's for the address of its worker.
   "require-trusted-types-for 'script'; trusted-types vue svc-console";
 
+/**
+ * Policy of the frame in which pages of the Web UI show HTML that an operator wrote: it may have styles, runs no script and
+ * loads nothing. Those pages fill it in, so it keeps their origin.
+ */
+const PREVIEW_POLICY =
+  "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; base-uri 'none'; form-action 'none'; " +
+  "frame-ancestors 'self'; sandbox allow-same-origin";
+
 export interface AnswerHeaders {
   /** Name, value, name, value …: for JSON and everything else that is no page. */
   json: readonly string[];
   page: readonly string[];
+  preview: readonly string[];
 }
 
 /** Headers that every answer of this console carries, Cache-Control apart. */
 export function answerHeaders(publicUrl: string): AnswerHeaders {
-  const common = [
+  const everywhere = [
     'x-content-type-options',
     'nosniff',
     'referrer-policy',
     'no-referrer',
-    'x-frame-options',
-    'DENY',
     'cross-origin-opener-policy',
     'same-origin',
     'cross-origin-resource-policy',
     'same-origin',
   ];
-  if (publicUrl.startsWith('https:')) common.push('strict-transport-security', 'max-age=31536000');
+  if (publicUrl.startsWith('https:')) everywhere.push('strict-transport-security', 'max-age=31536000');
+  const common = [...everywhere, 'x-frame-options', 'DENY'];
   return {
     json: [...common, 'content-security-policy', JSON_POLICY],
     page: [...common, 'content-security-policy', PAGE_POLICY],
+    preview: [...everywhere, 'x-frame-options', 'SAMEORIGIN', 'content-security-policy', PREVIEW_POLICY],
   };
 }

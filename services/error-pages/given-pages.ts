@@ -41,7 +41,7 @@ function givenPage({ status, template, redirectUrl, responseStatus = 0 }: GivenP
     return { status, redirectUrl, responseStatus };
   }
   if (redirectUrl !== undefined) badField(`${at}/redirectUrl`, 'forbidden');
-  assertTemplate(template, status);
+  assertTemplate(template, status, `${at}/template`);
   return { status, template, responseStatus };
 }
 
@@ -50,16 +50,17 @@ function isRedirect(url: string): boolean {
   return isFixedTarget('redirect', url.replaceAll('{{status}}', '500').replaceAll('{{request_id}}', 'id'));
 }
 
-/** Throws ERROR_PAGE_TOO_LARGE. */
-export function assertTemplate(template: string, status: PageStatus): void {
-  if (!fitsBytes(template, MAX_TEMPLATE_BYTES)) fail('ERROR_PAGE_TOO_LARGE', { status, limit: MAX_TEMPLATE_BYTES });
+/** Throws ERROR_PAGE_TOO_LARGE naming the field. */
+export function assertTemplate(template: string, status: PageStatus, path: string): void {
+  if (fitsBytes(template, MAX_TEMPLATE_BYTES)) return;
+  fail('ERROR_PAGE_TOO_LARGE', { status, limit: MAX_TEMPLATE_BYTES, path });
 }
 
 /** Throws ERROR_PAGE_TOO_LARGE, and BAD_REQUEST naming the field. */
 export function givenMaintenance(given: Input<typeof maintenance.update>): Maintenance {
   const { id: _id, expectedUpdatedAt: _expected, ...fields } = given;
   const settings: Maintenance = { ...DEFAULT_MAINTENANCE, ...fields };
-  assertTemplate(settings.template, MAINTENANCE_STATUS);
+  assertTemplate(settings.template, MAINTENANCE_STATUS, '/template');
   const { cidrs, invalid } = normaliseCidrs(settings.allowedCidrs);
   if (invalid !== null) badField(`/allowedCidrs/${invalid}`, 'cidr');
   const long = settings.allowedPathPrefixes.findIndex((prefix) => !fitsBytes(prefix, MAX_PREFIX_BYTES));

@@ -27,7 +27,7 @@ export async function setPlatformPages(
   input: Input<typeof platformPages.set>,
   call: Call,
 ): Promise<Pages> {
-  for (const field of FIELDS) assertTemplate(input[field] ?? '', PLATFORM_STATUSES[field]);
+  for (const field of FIELDS) assertTemplate(input[field] ?? '', PLATFORM_STATUSES[field], `/${field}`);
   let clusterIds: string[] = [];
   const output = await write(runtime, call, {}, async (tx) => {
     await lockSetting(tx.sql, ERROR_PAGES);

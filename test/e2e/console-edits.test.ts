@@ -246,3 +246,43 @@ test.serial('leaving a form with changes asks first', async (t) => {
   t.deepEqual(visitor.faults(), []);
   await visitor.close();
 });
+
+interface StyledWindow {
+  getComputedStyle(element: unknown): { color: string; margin: string };
+}
+
+test.serial('the preview of an error page has its styles, runs no script and leads nowhere', async (t) => {
+  const site = await stories.newSite();
+  const visitor = await stories.operatorVisit(`/sites/${site.id}/error-pages`);
+  const { page } = visitor;
+  const preview = page.frameLocator('iframe');
+  await preview.getByRole('heading', { name: 'Not found' }).waitFor();
+  await page.getByRole('combobox', { name: 'Language of visitors' }).press('Enter');
+  await page.getByRole('option', { name: '简体中文' }).click();
+  await preview.getByRole('heading', { name: '未找到' }).waitFor();
+  await page.getByRole('combobox', { name: 'Visitors get' }).press('Enter');
+  await page.getByRole('option', { name: 'An own page' }).click();
+  await page
+    .getByLabel('HTML', { exact: true })
+    .fill(
+      '<style>h1 { color: rgb(1, 2, 3) }</style><h1 style="margin: 7px">{{status}} {{path}}</h1>' +
+        '<script>document.body.innerHTML = "ran"</script><img src=x onerror="document.body.innerHTML = \'ran\'">' +
+        '<a href="/sites">away</a>',
+    );
+  const heading = preview.getByRole('heading', { name: '404 /cart' });
+  await heading.waitFor();
+  const style = await heading.evaluate((element) => {
+    const { color, margin } = (globalThis as unknown as StyledWindow).getComputedStyle(element);
+    return { color, margin };
+  });
+  t.deepEqual(style, { color: 'rgb(1, 2, 3)', margin: '7px' });
+  await preview.getByRole('link', { name: 'away' }).click();
+  t.true(await heading.isVisible());
+  await saveButton(page).click();
+  const { client } = stories.console;
+  const saved = () => client.api<{ pages: unknown[] }>('GET', `/sites/${site.id}/error-pages`);
+  await eventually(async () => (await saved()).pages.length === 1);
+  t.is(visitor.context.pages().length, 1);
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});

@@ -120,6 +120,19 @@ const domains: Field = {
     lines(50, (index) => `${`${index}-${serial}-`.padEnd(63, 'x')}.${label(63)}.${label(63)}.${label(61)}`),
   tooLong: lines(51, (index) => `many-${index}.forms.example.com`),
 };
+const html: Field = {
+  optional: true,
+  anyText: true,
+  longest: (serial) => `<p>${serial}</p>`.padEnd(65_536, 'x'),
+  tooLong: label(65_537),
+};
+/** The error pages of the site, with another kind of page for the status that is shown. */
+const pageOf = (kind: string) => async (page: Page) => {
+  await show(page, `/sites/${site.id}/error-pages`);
+  await page.getByRole('combobox', { name: word('pages.visitorsGet') }).press('Enter');
+  await page.getByRole('option', { name: word(kind) }).click();
+  return page.locator('form');
+};
 const address = (serial: number) => `198.51.${100 + (serial >> 8)}.${serial & 255}`;
 
 const FORMS: readonly FormCase[] = [
@@ -461,6 +474,58 @@ const FORMS: readonly FormCase[] = [
     open: onPage(() => `/clusters/${clusterId}/unknown-hosts`, 'network.scan.threshold'),
     submit: 'shared.form.save',
     fields: { 'network.scan.threshold': number(10_000), 'network.scan.ban': number(86_400) },
+    stays: true,
+  },
+  {
+    file: 'features/pages/MaintenanceTab.vue',
+    open: onPage(() => `/sites/${site.id}/maintenance`, 'pages.maintenance.cidrs'),
+    submit: 'shared.form.save',
+    fields: {
+      'pages.maintenance.cidrs': {
+        good: () => '203.0.113.0/24',
+        optional: true,
+        longest: () => lines(64, cidr),
+        tooLong: lines(65, cidr),
+      },
+      'pages.maintenance.paths': {
+        good: () => '/status',
+        optional: true,
+        longest: () => lines(32, (index) => `/${index}`),
+        tooLong: lines(33, (index) => `/${index}`),
+      },
+      'pages.maintenance.retryAfter': number(86_400),
+      'pages.template': html,
+    },
+    stays: true,
+  },
+  {
+    file: 'features/pages/ErrorPagesTab.vue',
+    open: pageOf('pages.kind.page'),
+    submit: 'shared.form.save',
+    fields: {
+      'pages.template': { anyText: true, longest: html.longest!, tooLong: html.tooLong! },
+      'pages.responseStatus': { good: () => '404', longest: () => '599', tooLong: '600' },
+    },
+    stays: true,
+  },
+  {
+    file: 'features/pages/ErrorPagesTab.vue',
+    open: pageOf('pages.kind.redirect'),
+    submit: 'shared.form.save',
+    fields: {
+      'pages.redirectUrl': {
+        good: (serial) => `/sorry-${serial}?{{request_id}}`,
+        longest: () => `/${label(4095)}`,
+        tooLong: `/${label(4096)}`,
+      },
+    },
+    stays: true,
+  },
+  {
+    file: 'features/pages/PlatformPages.vue',
+    open: onPage(() => '/error-pages', 'pages.platform.unknownHostTemplate'),
+    submit: 'shared.form.save',
+    fields: { 'pages.platform.unknownHostTemplate': html, 'pages.platform.siteDisabledTemplate': html },
     stays: true,
   },
   {

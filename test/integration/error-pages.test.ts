@@ -50,7 +50,8 @@ test('error pages of a site are replaced as a whole, and sorted by status', asyn
 test('pages that cannot be are refused with their status or field', async (t) => {
   const path = `/sites/${await newSite()}/error-pages`;
   const large = await api.call('PUT', path, { pages: [{ status: '5xx', template: 'é'.repeat(32_769) }] });
-  t.like(large, { status: 400, body: { code: 'ERROR_PAGE_TOO_LARGE', data: { status: '5xx', limit: 65_536 } } });
+  const tooLarge = { code: 'ERROR_PAGE_TOO_LARGE', data: { status: '5xx', limit: 65_536, path: '/pages/0/template' } };
+  t.like(large, { status: 400, body: tooLarge });
   await api.ok('PUT', path, { pages: [{ status: '5xx', template: 'é'.repeat(32_768) }] });
   for (const pages of [
     [{ status: 402, template: 'x' }],

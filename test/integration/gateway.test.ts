@@ -145,6 +145,16 @@ test.serial('every answer carries the security headers, errors too', async (t) =
   }
 });
 
+test.serial('the frame of previews runs no script, loads nothing and is shown by this console only', async (t) => {
+  const { status, headers } = await running.client.request<string>('GET', '/page-preview');
+  t.is(status, 200);
+  const policy = headers.get('content-security-policy') ?? '';
+  for (const part of ["default-src 'none'", "frame-ancestors 'self'", 'sandbox allow-same-origin'])
+    t.true(policy.includes(part), part);
+  t.notRegex(policy, /script|https?:|\*/);
+  t.is(headers.get('x-frame-options'), 'SAMEORIGIN');
+});
+
 test.serial('a page of the Web UI carries no script and no style inside', async (t) => {
   const { status, headers, body } = await running.client.request<string>('GET', '/setup');
   t.is(status, 200);

@@ -22,12 +22,16 @@ export function changedPaths(base: Values, draft: Values, paths: readonly string
   return paths.filter((path) => !same(valueAt(base, path), valueAt(draft, path)));
 }
 
-/** Input with the changed fields alone; a group in `whole` is sent with all its fields, because the server replaces it. */
-export function changedInput(base: Values, draft: Values, paths: readonly string[], whole: readonly string[]): Values {
+/** Groups that the server replaces, and so are sent with all their fields; `all`: it replaces everything. */
+export type Whole = readonly string[] | 'all';
+
+/** Input with the changed fields alone, and all fields of what the server replaces. */
+export function changedInput(base: Values, draft: Values, paths: readonly string[], whole: Whole): Values {
   const input: Values = {};
-  for (const path of changedPaths(base, draft, paths)) {
+  const changed = changedPaths(base, draft, paths);
+  for (const path of whole === 'all' && changed.length > 0 ? paths : changed) {
     const group = path.split('.', 1)[0] as string;
-    if (whole.includes(group)) input[group] = copy(draft[group]);
+    if (whole !== 'all' && whole.includes(group)) input[group] = copy(draft[group]);
     else setAt(input, path, copy(valueAt(draft, path) ?? null));
   }
   return input;

@@ -9,7 +9,7 @@ import { type ComputedRef, computed, type Ref, reactive, ref, shallowRef, watch 
 import { call } from '@/shared/api/call.ts';
 import { asCallError, type CallError } from '@/shared/api/call-error.ts';
 import { type Action, useAction } from '@/shared/api/use-action.ts';
-import { type Choices, type Conflict, changedInput, changedPaths, merge, theirsOf } from './changes.ts';
+import { type Choices, type Conflict, changedInput, changedPaths, merge, theirsOf, type Whole } from './changes.ts';
 import { copy, setAt, valueAt } from './paths.ts';
 import { problemText } from './problem-text.ts';
 import { dotted, type Problem, tellAt } from './problems.ts';
@@ -26,8 +26,8 @@ export interface SettingsFormOptions {
   value: () => Values | undefined;
   /** Inputs that are no fields: { id }. */
   fixed?: () => Values;
-  /** Groups the server replaces as a whole. */
-  whole?: readonly string[];
+  /** What the server replaces as a whole. */
+  whole?: Whole;
   /** Reads the resource again, for a conflict. */
   read: () => Promise<Values>;
   /** Takes the resource out of the procedure's answer; the answer itself by default. */

@@ -23,6 +23,11 @@ test('a group that the server replaces is sent whole', (t) => {
   t.deepEqual(changedInput(base, draft, PATHS, ['origin']), { origin: { tries: 4, websocket: true, kept: 1 } });
 });
 
+test('what the server replaces as a whole is sent with all its fields, once one changed', (t) => {
+  t.deepEqual(changedInput(base, edited({ name: 'b' }), ['name', 'domains'], 'all'), { name: 'b', domains: ['a.com'] });
+  t.deepEqual(changedInput(base, copy(base), ['name', 'domains'], 'all'), {});
+});
+
 test('a field set back to what it was is no change', (t) => {
   t.deepEqual(changedPaths(base, edited({ domains: ['a.com'] }), PATHS), []);
 });
