@@ -205,11 +205,10 @@ test.serial('a job that has ended leaves nothing behind that a stop would wait f
   const leader = new Leader(runtime, [{ name: 'short', everyMs: 1, run }]);
   await leader.start();
   await eventually(() => signals.length >= 2);
+  // The second run begins after the end of the first.
+  const left = getEventListeners(signals[0]!, 'abort').length;
   await leader.stop();
-  t.deepEqual(
-    signals.map((signal) => getEventListeners(signal, 'abort').length),
-    signals.map(() => 0),
-  );
+  t.is(left, 0);
 });
 
 test.serial('jobs that are in no hurry have database connections of their own', async (t) => {
