@@ -2,11 +2,9 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import test from 'ava';
-import { freePort } from '../../bench/lib/servers.ts';
-import { startTestConsole, type TestConsole } from '../helpers/console.ts';
-import { type EdgeNode, startEdgeNode } from '../helpers/edge-node.ts';
-import { edgeGet } from '../helpers/edge-request.ts';
+import type { TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
+import { startLocalEdge, startNodeConsole } from '../helpers/local-edge.ts';
 import { Overview } from '../helpers/overview.ts';
 import { ReportingNode } from '../helpers/reporting-node.ts';
 import { Api, type Body, originIdsOf } from '../helpers/resources.ts';
@@ -15,10 +13,7 @@ let running: TestConsole;
 let api: Api;
 
 test.before('start', async () => {
-  const port = await freePort();
-  running = await startTestConsole({
-    env: { NODE_API_PORT: String(port), SVC_NODE_API_URL: `https://localhost:${port}` },
-  });
+  running = await startNodeConsole();
   api = new Api(running);
 });
 test.after.always('stop', () => running?.stop());
@@ -214,12 +209,8 @@ test('an edge takes out what its checks find, spares visitors, and reports cause
   await api.ok('PUT', '/settings/origin-allow-list', { cidrs: ['127.0.0.0/8'] });
   const [a, b, forbidden] = [new CheckedOrigin('a'), new CheckedOrigin('b'), new CheckedOrigin('forbidden')];
   const [atA, atB, atForbidden] = [await a.listen(), await b.listen(), await forbidden.listen('127.0.0.2')];
-  const listen = await freePort();
-  let edge: EdgeNode | undefined;
-  t.teardown(async () => {
-    if (!t.passed) for (const line of edge?.log().split('\n').slice(-40) ?? []) t.log(line);
+  t.teardown(() => {
     for (const origin of [a, b, forbidden]) origin.stop();
-    await edge?.stop();
   });
   const site = async (domain: string, origins: object[], host = 'check.example') =>
     (await api.site(clusterId, domain, { origins, originSettings: { activeHealthCheck: { ...CHECK, host } } })).id;
@@ -228,8 +219,7 @@ test('an edge takes out what its checks find, spares visitors, and reports cause
   const refused = await site('refused.example', [atForbidden], 'forbidden.example');
   // Only the nodes judge an origin that was saved before the list shrank.
   await api.ok('PUT', '/settings/origin-allow-list', { cidrs: ['127.0.0.1/32'] });
-  edge = await startEdgeNode({ client: running.client, clusterId, listen: `127.0.0.1:${listen}`, kernelBans: 'off' });
-  const ask = async (domain: string) => edgeGet({ host: '127.0.0.1', port: listen }, domain);
+  const { ask } = await startLocalEdge(t, running, clusterId);
   const active = async (id: string, index = 0): Promise<Body> =>
     (await health(id))[index]!.nodes.find(({ source }: Body) => source === 'active');
   const becomes = (id: string, more: object, index = 0) =>

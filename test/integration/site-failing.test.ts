@@ -1,12 +1,9 @@
 // Sites whose visitors get errors: nodes tell, the overview says which, why, since when and after which change.
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import test from 'ava';
 import { freePort } from '../../bench/lib/servers.ts';
-import { startTestConsole, type TestConsole } from '../helpers/console.ts';
-import { startEdgeNode } from '../helpers/edge-node.ts';
-import { edgeGet } from '../helpers/edge-request.ts';
+import type { TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
+import { startLocalEdge, startLocalOrigin, startNodeConsole } from '../helpers/local-edge.ts';
 import { Overview } from '../helpers/overview.ts';
 import { ReportingNode } from '../helpers/reporting-node.ts';
 import { Api, type Body } from '../helpers/resources.ts';
@@ -18,10 +15,7 @@ let api: Api;
 let overview: Overview;
 
 test.before('start', async () => {
-  const port = await freePort();
-  running = await startTestConsole({
-    env: { NODE_API_PORT: String(port), SVC_NODE_API_URL: `https://localhost:${port}` },
-  });
+  running = await startNodeConsole();
   api = new Api(running);
   overview = new Overview(api);
 });
@@ -99,30 +93,15 @@ test('what makes no sense is left out, and the site of another cluster is no bus
 
 test('the origin of a site dies after a change: the overview names site, cause and revision, until it responds again', async (t) => {
   const clusterId = await api.cluster('real');
-  const origin = createServer((_request, response) => response.end('ok'));
-  await new Promise<void>((resolve) => origin.listen(0, '127.0.0.1', resolve));
-  const { port } = origin.address() as AddressInfo;
-  await api.ok('PUT', '/settings/origin-allow-list', { cidrs: ['127.0.0.0/8'] });
-  const listen = await freePort();
-  const edge = await startEdgeNode({
-    client: running.client,
-    clusterId,
-    listen: `127.0.0.1:${listen}`,
-    kernelBans: 'off',
-  });
-  t.teardown(async () => {
-    if (!t.passed) for (const line of edge.log().split('\n').slice(-40)) t.log(line);
-    origin.close();
-    await edge.stop();
-  });
-  const input = { clusterId, domains: ['real.example'], origins: [{ address: '127.0.0.1', port }] };
-  const { id } = (await api.ok('POST', '/sites', input)).site;
-  const ask = async () => (await edgeGet({ host: '127.0.0.1', port: listen }, 'real.example')).status;
+  const { address, port } = await startLocalOrigin(t, api, (_request, response) => void response.end('ok'));
+  const edge = await startLocalEdge(t, running, clusterId);
+  const { id } = await api.site(clusterId, 'real.example', { origins: [{ address, port }] });
+  const ask = async () => (await edge.ask('real.example')).status;
   await eventually(async () => (await ask()) === 200);
   t.deepEqual(await failing(clusterId), []);
   // The change that breaks it.
   const dead = await freePort();
-  const { revision } = await api.ok('PATCH', `/sites/${id}`, { origins: [{ address: '127.0.0.1', port: dead }] });
+  const { revision } = await api.ok('PATCH', `/sites/${id}`, { origins: [{ address, port: dead }] });
   await eventually(async () => (await ask()) === 502);
   const item = await eventually(async () => {
     await ask();

@@ -1,15 +1,11 @@
 // How sites that just changed fare: what is watched reaches nodes, what they tell reaches the table, and nothing else.
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import test from 'ava';
-import { freePort } from '../../bench/lib/servers.ts';
 import { endWatch, watchChange } from '../../models/rollouts/vital-watch.ts';
 import { readBefore, readTrouble, readVitals } from '../../models/rollouts/vitals.ts';
 import { type ConfigPosition, Track } from '../../proto/gen/svc/node/v1/config_pb.js';
-import { startTestConsole, type TestConsole } from '../helpers/console.ts';
-import { startEdgeNode } from '../helpers/edge-node.ts';
-import { edgeGet } from '../helpers/edge-request.ts';
+import type { TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
+import { startLocalEdge, startLocalOrigin, startNodeConsole } from '../helpers/local-edge.ts';
 import { ReportingNode } from '../helpers/reporting-node.ts';
 import { Api } from '../helpers/resources.ts';
 
@@ -23,10 +19,7 @@ let nodes: ReportingNode[] = [];
 let position: ConfigPosition;
 
 test.before('start', async () => {
-  const port = await freePort();
-  running = await startTestConsole({
-    env: { NODE_API_PORT: String(port), SVC_NODE_API_URL: `https://localhost:${port}` },
-  });
+  running = await startNodeConsole();
   api = new Api(running);
 });
 test.after.always('stop', () => running?.stop());
@@ -359,28 +352,13 @@ test.serial('before a change is what nodes counted by the minute, where they did
 });
 
 test.serial('a real edge tells who made the errors of a watched site', async (t) => {
-  const origin = createServer((_request, response) => {
+  const { address, port, server } = await startLocalOrigin(t, api, (_request, response) => {
     response.statusCode = 500;
     response.end();
   });
-  await new Promise<void>((resolve) => origin.listen(0, '127.0.0.1', resolve));
-  const { port } = origin.address() as AddressInfo;
-  await api.ok('PUT', '/settings/origin-allow-list', { cidrs: ['127.0.0.0/8'] });
-  const listen = await freePort();
-  const edge = await startEdgeNode({
-    client: running.client,
-    clusterId,
-    listen: `127.0.0.1:${listen}`,
-    kernelBans: 'off',
-  });
-  t.teardown(async () => {
-    if (!t.passed) for (const line of edge.log().split('\n').slice(-40)) t.log(line);
-    origin.close();
-    await edge.stop();
-  });
-  const input = { clusterId, domains: ['real.example'], origins: [{ address: '127.0.0.1', port }] };
-  siteId = (await api.ok('POST', '/sites', input)).site.id;
-  const ask = () => edgeGet({ host: '127.0.0.1', port: listen }, 'real.example');
+  const edge = await startLocalEdge(t, running, clusterId);
+  siteId = (await api.site(clusterId, 'real.example', { origins: [{ address, port }] })).id;
+  const ask = () => edge.ask('real.example');
   await eventually(async () => (await ask()).status === 500);
   await watch([{ id: siteId, origins: false }]);
   // Nodes hear of it after they applied something, or with the next heartbeat.
@@ -391,8 +369,8 @@ test.serial('a real edge tells who made the errors of a watched site', async (t)
     return sum.origin > 0 && sum;
   });
   t.true(told.requests >= told.origin);
-  origin.closeAllConnections();
-  await new Promise((resolve) => origin.close(resolve));
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
   await eventually(async () => {
     const { status } = await ask();
     return status === 502 && (await sumOf(siteId)).edge > 0;
