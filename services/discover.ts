@@ -1,5 +1,5 @@
 // Finds what service folders bring along: every services/<name>/<name>.service.ts says itself which roles load it and what
-// belongs to it, and every services/<name>/<name>.feed.ts registers a feed.
+// belongs to it, and every services/<name>/<name>.feed.ts registers a feed. A process imports the services that it runs.
 import { access, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ServiceSchema } from 'moleculer';
@@ -10,10 +10,10 @@ import type { Feed } from '../runtime/feeds.ts';
 import type { LeaderJob } from '../runtime/leader.ts';
 import { FOR_REQUESTS, type PoolSizes } from '../runtime/pool-sizes.ts';
 import type { Runtime } from '../runtime/runtime.ts';
+import { ROLES_OF_SERVICES } from './gen/roles.ts';
 
 interface ServiceModule {
   default: (runtime: Runtime) => ServiceSchema;
-  roles: readonly Role[];
   /** Services that SERVICES brings along with this one. */
   belongings?: readonly string[];
   /** Connections to the database that it needs; unless it says so, what requests need. */
@@ -51,13 +51,10 @@ export function formerNames(services: readonly string[] | null): { former: strin
 
 /** The services that this environment asks for, by name; throws {@link EnvError} for names in SERVICES that are none. */
 export async function discoverServices(env: Asked): Promise<Found> {
-  const names = await foldersWith('service');
+  const names = ROLES_OF_SERVICES.map(([name]) => name);
   const modules = new Map<string, ServiceModule>();
   if (env.services === null) {
-    for (const name of names) {
-      const module = await load(name);
-      if (env.role === 'all' || module.roles.includes(env.role)) modules.set(name, module);
-    }
+    for (const name of servicesOf(env.role)) modules.set(name, await load(name));
   } else {
     const { wanted, omitted } = namesOf(env.services, names);
     // The list grows by what belongs to its members.
@@ -70,6 +67,13 @@ export async function discoverServices(env: Asked): Promise<Found> {
     if (!modules.has(ALL_JOBS) && !omitted.has(ALL_JOBS)) return withOwnJobs(modules, names);
   }
   return foundOf(modules, names);
+}
+
+function servicesOf(role: ConsoleEnv['role']): string[] {
+  const those = ROLES_OF_SERVICES.filter(([, roles]: readonly [string, readonly Role[]]) =>
+    role === 'all' ? true : roles.includes(role),
+  );
+  return those.map(([name]) => name);
 }
 
 function namesOf(given: readonly string[], names: readonly string[]): { wanted: string[]; omitted: Set<string> } {
@@ -118,19 +122,18 @@ async function withOwnJobs(modules: ReadonlyMap<string, ServiceModule>, names: r
 /** The feeds of all folders, whatever the role: relays and the node channel carry what others emit. */
 export async function discoverFeeds(): Promise<Feed[]> {
   const feeds: Feed[] = [];
-  for (const name of await foldersWith('feed')) {
+  for (const name of await foldersWithFeed()) {
     const module = (await import(`./${name}/${name}.feed.ts`)) as { default: Feed };
     feeds.push(module.default);
   }
   return feeds;
 }
 
-/** Names of the folders that have a file `<name>.<kind>.ts`. */
-async function foldersWith(kind: 'service' | 'feed'): Promise<string[]> {
+async function foldersWithFeed(): Promise<string[]> {
   const folders = await readdir(import.meta.dirname, { withFileTypes: true });
   const names: string[] = [];
   for (const folder of folders.filter((entry) => entry.isDirectory())) {
-    if (await exists(`${folder.name}/${folder.name}.${kind}.ts`)) names.push(folder.name);
+    if (await exists(`${folder.name}/${folder.name}.feed.ts`)) names.push(folder.name);
   }
   return names.sort();
 }

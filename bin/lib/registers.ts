@@ -16,6 +16,26 @@ export interface Register {
   exports: RegExp | null;
 }
 
+/** A list of what files declare of themselves, to be known without importing them. */
+export interface Declarations {
+  file: string;
+  list: string;
+  folder: string;
+  files: RegExp;
+  /** The declaration in each of them: its first group is copied. */
+  declaration: RegExp;
+}
+
+export const DECLARATIONS: readonly Declarations[] = [
+  {
+    file: 'services/gen/roles.ts',
+    list: 'ROLES_OF_SERVICES',
+    folder: 'services',
+    files: /^([a-z0-9-]+)\/\1[.]service[.]ts$/,
+    declaration: /^export const roles: (?:readonly )?Role\[\] = \[([^\]]+)\];$/m,
+  },
+];
+
 export const REGISTERS: readonly Register[] = [
   {
     file: 'contract/gen/resources.ts',
@@ -83,6 +103,7 @@ interface Found {
 }
 
 const BEFORE = '// Written by `npm run generate` from the files it imports. Changes here are lost.\n';
+const BEFORE_DECLARED = '// Written by `npm run generate` from what services declare. Changes here are lost.\n';
 
 /** Writes the registers in `folder` of the tree at `root` to the same folder below `out`. */
 export function generateRegisters(root: string, out: string, folder: string): void {
@@ -91,12 +112,29 @@ export function generateRegisters(root: string, out: string, folder: string): vo
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, textOf(register, members(root, register)));
   }
+  for (const declarations of DECLARATIONS.filter(({ file }) => dirname(file) === folder))
+    writeFileSync(join(out, declarations.file), declaredText(root, declarations));
+}
+
+function filesOf(root: string, { folder, files }: Pick<Register, 'folder' | 'files'>): string[] {
+  const names = readdirSync(join(root, folder), { recursive: true }) as string[];
+  return names.filter((name) => files.test(name)).sort();
+}
+
+function declaredText(root: string, declarations: Declarations): string {
+  const { folder, list, declaration } = declarations;
+  const lines = filesOf(root, declarations).map((file) => {
+    const declared = declaration.exec(readFileSync(join(root, folder, file), 'utf8'))?.[1];
+    if (declared === undefined) throw new Error(`${folder}/${file} does not declare what ${list} holds`);
+    return `  ['${dirname(file)}', [${declared}]],\n`;
+  });
+  return `${BEFORE_DECLARED}\nexport const ${list} = [\n${lines.join('')}] as const;\n`;
 }
 
 /** What belongs to a register, by file and then as the file has it. */
-function members(root: string, { folder, files, exports }: Register): Found[] {
-  const names = (readdirSync(join(root, folder), { recursive: true }) as string[]).filter((name) => files.test(name));
-  return names.sort().flatMap((file): Found[] => {
+function members(root: string, register: Register): Found[] {
+  const { folder, exports } = register;
+  return filesOf(root, register).flatMap((file): Found[] => {
     if (exports === null) return [{ file, exported: null }];
     const text = readFileSync(join(root, folder, file), 'utf8');
     return [...text.matchAll(/^export const (\w+)/gm)]

@@ -6,7 +6,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, sym
 import { dirname, join } from 'node:path';
 import test from 'ava';
 import { newResource } from '../../bin/lib/new-resource.ts';
-import { REGISTERS } from '../../bin/lib/registers.ts';
+import { DECLARATIONS, REGISTERS } from '../../bin/lib/registers.ts';
 import { root } from '../../bin/lib/root.ts';
 import { createTestDatabase, redisPrefix, servers } from '../helpers/servers.ts';
 import { temporaryFolder } from '../helpers/temporary-folder.ts';
@@ -15,7 +15,7 @@ const MADE_UP = join(root, 'test', 'made-up');
 /** What the copy does not need; nothing of it belongs to a resource. */
 const LEFT_OUT = /^(agents\/caddy|bench|docs|k8s|test\/(made-up|unit|e2e|integration|repo))\//;
 /** Written by `npm run generate`. */
-const GENERATED = new Set(['docs/api/openapi.json', ...REGISTERS.map(({ file }) => file)]);
+const GENERATED = new Set(['docs/api/openapi.json', ...[...REGISTERS, ...DECLARATIONS].map(({ file }) => file)]);
 /** Existing files that a new resource may have to change. */
 const MOST_CHANGED = 5;
 /** Ten seconds by itself; a machine that does ten other things must not make it fail. */

@@ -1,4 +1,8 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import test from 'ava';
+import { root } from '../../../bin/lib/root.ts';
 import { EnvError, type Role } from '../../../runtime/env.ts';
 import { poolSizes } from '../../../runtime/pool-sizes.ts';
 import { discoverServices, formerNames } from '../../../services/discover.ts';
@@ -54,5 +58,35 @@ for (const [role, services, expected] of [
   test(`a process has the connections of docs/production.md: ${services ?? role}`, async (t) => {
     const found = await discoverServices({ role, services: services && [...services] });
     t.deepEqual(poolSizes(found.services.map(({ pools }) => pools)), expected);
+  });
+}
+
+/** Prints the files of the repository that it imports. */
+const IMPORTS = `
+import { registerHooks } from 'node:module';
+const seen = [];
+registerHooks({ load(url, context, next) { seen.push(url); return next(url, context); } });
+const { discoverServices, discoverFeeds } = await import(process.argv[1]);
+await discoverServices(JSON.parse(process.argv[2]));
+await discoverFeeds();
+console.log(seen.flatMap((url) => /\\/services\\/([a-z-]+\\/.*[.]service[.]ts)$/.exec(url)?.[1] ?? []).join());
+`;
+
+for (const [asked, expected] of [
+  [{ role: 'channel', services: null }, ['node-channel']],
+  [
+    { role: 'worker', services: null },
+    ['acme-fanout', 'ban-fanout', 'canary-fanout', 'housekeeping', 'relay', 'revision-fanout'],
+  ],
+  [{ role: 'all', services: ['waf', '-relay'] }, ['canary-fanout', 'revision-fanout', 'waf']],
+] as const) {
+  test(`a process imports the services that it runs and no other: ${asked.services ?? asked.role}`, async (t) => {
+    const discover = join(root, 'services', 'discover.ts');
+    const args = ['--input-type=module', '--eval', IMPORTS, discover, JSON.stringify(asked)];
+    const { stdout } = await promisify(execFile)(process.execPath, args);
+    t.deepEqual(
+      stdout.trim().split(',').sort(),
+      expected.map((name) => `${name}/${name}.service.ts`),
+    );
   });
 }
