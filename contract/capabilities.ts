@@ -38,6 +38,7 @@ export const CAPABILITIES = {
   'session-affinity-v1': 'keeps visitors on one origin by a cookie, as each site sets it',
   'site-content-v1': 'names the charset of responses, as each site sets it',
   'active-health-v1': 'checks the origins of sites by itself, and reports their health',
+  'origin-http2-v1': 'HTTP/2 to origins and gRPC, as each site sets it',
   'error-pages-v1': 'error pages of sites and of the platform, and maintenance',
   'vitals-v1': 'reports every 5 s the health of sites that just changed, while the console requests it',
 } as const;

@@ -19,6 +19,7 @@ import (
 // none of them can learn from another's response what its own would not have been.
 type checkKey struct {
 	dial              dialKey
+	http2             bool
 	host, path        string
 	head              bool
 	lowest, highest   int
@@ -55,7 +56,7 @@ func compileChecks(siteID string, m *configv1.Site) (*checks, error) {
 			return nil, fmt.Errorf("origin %s: %w", o.GetId(), err)
 		}
 		key := base
-		key.dial = compiled.dial
+		key.dial, key.http2 = compiled.dial, m.GetPool().GetHttp2()
 		key.host = cmp.Or(base.host, compiled.hostHeader, authorityOf(compiled.dial))
 		found.list = append(found.list, checked{key, compiled.health})
 	}

@@ -35,7 +35,7 @@ func (t *Transports) probe(ctx context.Context, key *checkKey, before func(netip
 		}
 		// Each address gets an equal share of what is left, as for requests.
 		share := time.Now().Add(time.Until(deadline) / time.Duration(len(addrs)-i))
-		if c, err = t.reach(ctx, &key.dial, addr, share); err == nil || ctx.Err() != nil {
+		if c, err = t.reach(ctx, key, addr, share); err == nil || ctx.Err() != nil {
 			break
 		}
 	}
@@ -46,7 +46,11 @@ func (t *Transports) probe(ctx context.Context, key *checkKey, before func(netip
 	// Also of a response that is only partly there.
 	defer c.Close()
 	_ = c.SetDeadline(deadline)
-	status, err = askOnce(c, key)
+	if key.http2 {
+		status, err = askOnceShared(ctx, c, key)
+	} else {
+		status, err = askOnce(c, key)
+	}
 	if err != nil {
 		return status, fail(classOf(err), err)
 	}
@@ -57,7 +61,11 @@ func (t *Transports) probe(ctx context.Context, key *checkKey, before func(netip
 }
 
 // reach connects to one address.
-func (t *Transports) reach(ctx context.Context, key *dialKey, addr netip.Addr, until time.Time) (net.Conn, error) {
+func (t *Transports) reach(ctx context.Context, check *checkKey, addr netip.Addr, until time.Time) (net.Conn, error) {
+	key, protocol := &check.dial, "http/1.1"
+	if check.http2 {
+		protocol = "h2"
+	}
 	tcp, _, err := t.connect(ctx, []netip.Addr{addr}, key.port, until)
 	if err != nil {
 		return nil, fail(classOf(err), err)
@@ -66,7 +74,7 @@ func (t *Transports) reach(ctx context.Context, key *dialKey, addr netip.Addr, u
 		return tcp, nil
 	}
 	left, _ := ctx.Deadline()
-	secure, err := t.handshake(ctx, tcp, &origin{dial: *key}, time.Until(left), "http/1.1")
+	secure, err := t.handshake(ctx, tcp, &origin{dial: *key}, time.Until(left), protocol)
 	if err != nil {
 		tcp.Close()
 		return nil, err

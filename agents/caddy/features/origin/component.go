@@ -38,6 +38,8 @@ var (
 		return t
 	})
 
+	standards = core.NewComponent("HTTP/2 connections to origins", func(c *core.Core) *Standard { return NewStandard(TransportsOf(c)) })
+
 	_ = core.NewComponent("checks of origins", func(c *core.Core) *Checker {
 		checker := newChecker(HealthOf(c), TransportsOf(c), c.Tables)
 		c.OnChange(checker.look)
@@ -63,7 +65,7 @@ func notNegative(n int) error {
 
 func init() {
 	core.SettingKind("origin-policy", policySetting, CompilePolicy)
-	core.ConfigureKind("site", core.KindOptions{Features: []string{"active-health-v1", "session-affinity-v1"}})
+	core.ConfigureKind("site", core.KindOptions{Features: []string{"active-health-v1", "origin-http2-v1", "session-affinity-v1"}})
 }
 
 // HealthOf returns the health of the origins of a core; it survives changes of their sites.

@@ -20,7 +20,11 @@ func (o *origins) Fetch(ctx context.Context, r *exchange.Request) (*exchange.Res
 	if pool == nil {
 		return nil, &exchange.FetchError{Status: http.StatusBadGateway, Code: pages.NoOrigin}
 	}
-	return Fetcher{Transports: TransportsOf(o.core), CDNLoop: o.core.LoopID(), Pool: pool}.Fetch(ctx, r)
+	f := Fetcher{Transports: TransportsOf(o.core), CDNLoop: o.core.LoopID(), Pool: pool}
+	if pool.http2 {
+		f.Standard = standards.Of(o.core)
+	}
+	return f.Fetch(ctx, r)
 }
 
 // Fetch returns what an origin of the pool responds, see exchange.Fetcher.

@@ -124,6 +124,9 @@ func (t *fetch) abandon() {
 		_ = c.Conn.Close()
 		c.leave()
 	}
+	if h, ok := t.held.head.(*standardHead); ok {
+		h.end()
+	}
 	if t.shared != nil {
 		_ = t.shared.seal()
 	}
@@ -291,7 +294,7 @@ func (t *fetch) prepareBody() error {
 // ask sends the request to one origin and reads the header of its answer. now is the time: reading the clock costs as much
 // as a stage does.
 func (t *fetch) ask(o *origin, now time.Time) (head, error) {
-	if t.Standard != nil {
+	if t.Standard != nil && !t.in.Upgrade {
 		return t.Standard.ask(t, o)
 	}
 	c, a, err := t.attempt(o, now)

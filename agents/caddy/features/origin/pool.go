@@ -27,13 +27,15 @@ type Pool struct {
 	policy    configv1.BalancePolicy
 	websocket bool
 	keepalive bool
-	status    bool
-	tries     int
-	maxFails  uint32
-	recovery  time.Duration
-	times     times
-	idle      time.Duration
-	maxUses   uint32
+	// Origins are asked over HTTP/2; requests of gRPC are streams.
+	http2, grpc bool
+	status      bool
+	tries       int
+	maxFails    uint32
+	recovery    time.Duration
+	times       times
+	idle        time.Duration
+	maxUses     uint32
 	// budget bounds further tries; nil for a site with one origin.
 	budget *budget
 	// Lifetime of the cookie that keeps a visitor on one origin, 0 for none.
@@ -118,6 +120,8 @@ func Compile(siteID string, origins []*configv1.Origin, pool *configv1.OriginPoo
 		policy:    pool.GetPolicy(),
 		websocket: pool.GetWebsocket(),
 		keepalive: pool.GetKeepalive(),
+		http2:     pool.GetHttp2(),
+		grpc:      pool.GetGrpc() && pool.GetHttp2(),
 		status:    pool.GetStatusRetry(),
 		tries:     int(min(max(pool.GetTries(), 1), 5)),
 		maxFails:  max(pool.GetMaxFails(), 1),

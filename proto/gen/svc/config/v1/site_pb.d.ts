@@ -251,6 +251,20 @@ export declare type OriginPool = Message<"svc.config.v1.OriginPool"> & {
    * @generated from field: svc.config.v1.ActiveHealthCheck active_health_check = 40;
    */
   activeHealthCheck?: ActiveHealthCheck | undefined;
+
+  /**
+   * Origins are asked over HTTP/2: by ALPN with TLS, by prior knowledge without.
+   *
+   * @generated from field: bool http2 = 60;
+   */
+  http2: boolean;
+
+  /**
+   * gRPC requests stream both ways: no body limit, no inspection, no compression. Only with http2.
+   *
+   * @generated from field: bool grpc = 61;
+   */
+  grpc: boolean;
 };
 
 /**

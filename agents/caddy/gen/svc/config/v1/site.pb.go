@@ -433,8 +433,12 @@ type OriginPool struct {
 	AffinityTtlSeconds uint32 `protobuf:"varint,50,opt,name=affinity_ttl_seconds,json=affinityTtlSeconds,proto3" json:"affinity_ttl_seconds,omitempty"`
 	// Unset: nodes make no checks by themselves.
 	ActiveHealthCheck *ActiveHealthCheck `protobuf:"bytes,40,opt,name=active_health_check,json=activeHealthCheck,proto3" json:"active_health_check,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Origins are asked over HTTP/2: by ALPN with TLS, by prior knowledge without.
+	Http2 bool `protobuf:"varint,60,opt,name=http2,proto3" json:"http2,omitempty"`
+	// gRPC requests stream both ways: no body limit, no inspection, no compression. Only with http2.
+	Grpc          bool `protobuf:"varint,61,opt,name=grpc,proto3" json:"grpc,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *OriginPool) Reset() {
@@ -570,6 +574,20 @@ func (x *OriginPool) GetActiveHealthCheck() *ActiveHealthCheck {
 		return x.ActiveHealthCheck
 	}
 	return nil
+}
+
+func (x *OriginPool) GetHttp2() bool {
+	if x != nil {
+		return x.Http2
+	}
+	return false
+}
+
+func (x *OriginPool) GetGrpc() bool {
+	if x != nil {
+		return x.Grpc
+	}
+	return false
 }
 
 // What every node asks each origin of the site at regular times.
@@ -827,7 +845,7 @@ const file_svc_config_v1_site_proto_rawDesc = "" +
 	"\vhost_header\x18\a \x01(\tR\n" +
 	"hostHeader\x12\x10\n" +
 	"\x03sni\x18\b \x01(\tR\x03sni\x12\x14\n" +
-	"\x05group\x18\t \x01(\tR\x05group\"\x8c\x05\n" +
+	"\x05group\x18\t \x01(\tR\x05group\"\xb6\x05\n" +
 	"\n" +
 	"OriginPool\x124\n" +
 	"\x06policy\x18\x01 \x01(\x0e2\x1c.svc.config.v1.BalancePolicyR\x06policy\x12\x1d\n" +
@@ -846,7 +864,9 @@ const file_svc_config_v1_site_proto_rawDesc = "" +
 	"\x16keepalive_idle_seconds\x18\f \x01(\rR\x14keepaliveIdleSeconds\x124\n" +
 	"\x16keepalive_max_requests\x18\r \x01(\rR\x14keepaliveMaxRequests\x120\n" +
 	"\x14affinity_ttl_seconds\x182 \x01(\rR\x12affinityTtlSeconds\x12P\n" +
-	"\x13active_health_check\x18( \x01(\v2 .svc.config.v1.ActiveHealthCheckR\x11activeHealthCheck\"\xe1\x02\n" +
+	"\x13active_health_check\x18( \x01(\v2 .svc.config.v1.ActiveHealthCheckR\x11activeHealthCheck\x12\x14\n" +
+	"\x05http2\x18< \x01(\bR\x05http2\x12\x12\n" +
+	"\x04grpc\x18= \x01(\bR\x04grpc\"\xe1\x02\n" +
 	"\x11ActiveHealthCheck\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
 	"\x04head\x18\x02 \x01(\bR\x04head\x12.\n" +
