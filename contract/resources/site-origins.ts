@@ -107,6 +107,18 @@ const keptFields = {
     default: true,
     description: 'Whether requests are retried after 502, 503 and 504 responses.',
   }),
+  protocol: Type.Union([Type.Literal('http1'), Type.Literal('http2')], {
+    default: 'http1',
+    description:
+      'HTTP version used with origins. http2: by ALPN with HTTPS origins, by prior knowledge with HTTP origins; an ' +
+      'origin that does not speak HTTP/2 fails. WebSockets use HTTP/1.1. Nodes need the capability `origin-http2-v1`.',
+  }),
+  grpc: Type.Boolean({
+    default: false,
+    description:
+      'Whether gRPC requests stream in both directions, without body limit, WAF and compression. Requires ' +
+      '`protocol` http2.',
+  }),
 };
 
 export const OriginSettings = Type.Object({ ...replacedFields, ...keptFields });
@@ -124,6 +136,8 @@ export function originSettingsInput(use: 'create' | 'update') {
           sessionAffinity: withoutDefault(sessionAffinity),
           tries: withoutDefault(keptFields.tries),
           statusRetry: withoutDefault(keptFields.statusRetry),
+          protocol: withoutDefault(keptFields.protocol),
+          grpc: withoutDefault(keptFields.grpc),
         };
   return Type.Partial(Type.Object({ ...replacedFields, ...kept }), { additionalProperties: false });
 }

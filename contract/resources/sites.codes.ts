@@ -30,7 +30,7 @@ export const attention = {
 export const siteFeatures = {
   activeHealthCheck: { capability: 'active-health-v1', configured: true },
   sessionAffinity: { capability: 'session-affinity-v1', configured: true },
-  originHttp2: { capability: 'site-content-v1', configured: false },
+  originHttp2: { capability: 'origin-http2-v1', configured: true },
   errorPages: { capability: 'error-pages-v1', configured: true },
   purgeByTag: { capability: 'purge-tag-v1', configured: false },
   prefetchVariants: { capability: 'prefetch-v2', configured: false },

@@ -210,6 +210,7 @@ export const sites = resource('sites', {
       'DOMAIN_IN_USE',
       'ORIGIN_ADDRESS_FORBIDDEN',
       'ORIGIN_HOST_HEADER_INVALID',
+      'ORIGIN_GRPC_REQUIRES_HTTP2',
       'SITE_PORT_UNAVAILABLE',
       'SITE_PORTS_EMPTY',
       'SITE_HTTPS_PORT_NEEDS_CERTIFICATE',
@@ -220,7 +221,8 @@ export const sites = resource('sites', {
     path: '/sites/{id}',
     summary:
       'Changes the given fields of a site. Inside `originSettings`, omitted `activeHealthCheck`, `tries`, ' +
-      '`statusRetry` and `sessionAffinity` keep their values; other omitted fields return to their defaults.',
+      '`statusRetry`, `sessionAffinity`, `protocol` and `grpc` keep their values; other omitted fields return to ' +
+      'their defaults.',
     input: Input({
       id: Id,
       name: Type.Optional(SiteName),
@@ -243,6 +245,7 @@ export const sites = resource('sites', {
       'DOMAIN_IN_USE',
       'ORIGIN_ADDRESS_FORBIDDEN',
       'ORIGIN_HOST_HEADER_INVALID',
+      'ORIGIN_GRPC_REQUIRES_HTTP2',
       'SITE_PORT_UNAVAILABLE',
       'SITE_PORTS_EMPTY',
       'SITE_HTTPS_PORT_NEEDS_CERTIFICATE',

@@ -46,6 +46,8 @@ export interface SiteSource {
 export const ORIGIN_SETTINGS_BEFORE = {
   activeHealthCheck: DEFAULT_ORIGIN_SETTINGS.activeHealthCheck,
   sessionAffinity: DEFAULT_ORIGIN_SETTINGS.sessionAffinity,
+  protocol: DEFAULT_ORIGIN_SETTINGS.protocol,
+  grpc: DEFAULT_ORIGIN_SETTINGS.grpc,
 } satisfies Partial<OriginSettings>;
 
 const LIST_BATCH = 1000;
@@ -138,10 +140,11 @@ export function compileSite(site: SiteSource): CompiledEntry {
   };
 }
 
-function compilePool({ policy, sessionAffinity, activeHealthCheck, ...settings }: OriginSettings) {
+function compilePool({ policy, sessionAffinity, activeHealthCheck, protocol, ...settings }: OriginSettings) {
   return create(OriginPoolSchema, {
     ...settings,
     policy: POLICIES[policy],
+    http2: protocol === 'http2',
     affinityTtlSeconds: sessionAffinity.enabled ? sessionAffinity.ttlSeconds : 0,
     ...(activeHealthCheck.enabled ? { activeHealthCheck: compileHealthCheck(activeHealthCheck) } : {}),
   });
@@ -201,11 +204,13 @@ export function capabilitiesOfSite({
   const groups = enabled && origins.some(({ group }) => group !== '');
   const own = enabled && !areUsual(ports);
   const affinity = enabled && originSettings.sessionAffinity.enabled;
+  const http2 = enabled && originSettings.protocol === 'http2';
   const checks = enabled && originSettings.activeHealthCheck.enabled;
   return [
     ...(checks ? ['active-health-v1'] : []),
     ...(forms ? ['domains-v2'] : []),
     ...(own ? ['edge-ports-v1'] : []),
+    ...(http2 ? ['origin-http2-v1'] : []),
     ...(groups ? ['rules-v2'] : []),
     ...(affinity ? ['session-affinity-v1'] : []),
   ];

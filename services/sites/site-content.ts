@@ -22,7 +22,7 @@ type CreateInput = Input<typeof sites.create>;
 type UpdateInput = Input<typeof sites.update>;
 type OriginInput = CreateInput['origins'][number];
 
-/** Content of a new site. Throws DOMAIN_INVALID, ORIGIN_HOST_HEADER_INVALID, BAD_REQUEST. */
+/** Content of a new site. Throws DOMAIN_INVALID, ORIGIN_HOST_HEADER_INVALID, ORIGIN_GRPC_REQUIRES_HTTP2, BAD_REQUEST. */
 export function newContent(input: CreateInput): SiteContent {
   const domains = parseDomains(input.domains);
   return {
@@ -50,14 +50,19 @@ export function changedContent(before: SiteContent, input: UpdateInput): SiteCon
 /** Given settings replace the saved ones as a whole, but those that the contract names keep their values. */
 function changedOriginSettings(before: OriginSettings, given: UpdateInput['originSettings']): OriginSettings {
   if (!given) return before;
-  const { tries, statusRetry, sessionAffinity, activeHealthCheck } = before;
-  return withOrigins({ ...DEFAULT_ORIGIN_SETTINGS, tries, statusRetry, sessionAffinity, activeHealthCheck }, given);
+  const { tries, statusRetry, sessionAffinity, activeHealthCheck, protocol, grpc } = before;
+  const kept = { tries, statusRetry, sessionAffinity, activeHealthCheck, protocol, grpc };
+  return withOrigins({ ...DEFAULT_ORIGIN_SETTINGS, ...kept }, given);
 }
 
 function withOrigins(before: OriginSettings, given: CreateInput['originSettings']): OriginSettings {
   const sessionAffinity = { ...before.sessionAffinity, ...given?.sessionAffinity };
   const activeHealthCheck = changedHealthCheck(before.activeHealthCheck, given?.activeHealthCheck);
-  return { ...before, ...given, sessionAffinity, activeHealthCheck };
+  const settings = { ...before, ...given, sessionAffinity, activeHealthCheck };
+  if (settings.grpc && settings.protocol !== 'http2') {
+    fail('ORIGIN_GRPC_REQUIRES_HTTP2', { path: '/originSettings/grpc' });
+  }
+  return settings;
 }
 
 function withContent(before: ContentSettings, given: CreateInput['contentSettings']): ContentSettings {

@@ -118,6 +118,8 @@ test('a site is created with every default, audited and published', async (t) =>
       keepaliveIdleSeconds: 60,
       keepaliveMaxRequests: 1000,
       activeHealthCheck: HEALTH_CHECK,
+      protocol: 'http1',
+      grpc: false,
     },
     contentSettings: {
       charset: { name: 'off', force: false, uppercase: false },
@@ -261,7 +263,8 @@ test('wrong fields are refused by name, and nothing is written', async (t) => {
     ['/contentSettings/charset/name', input({ contentSettings: { charset: { name: 'utf-16' } } })],
     ['/contentSettings/charset/force', input({ contentSettings: { charset: { force: 'yes' } } })],
     ['/contentSettings/charset/encoding', input({ contentSettings: { charset: { encoding: 'gbk' } } })],
-    ['/originSettings/protocol', settings({ protocol: 'http2' })],
+    ['/originSettings/protocol', settings({ protocol: 'http3' })],
+    ['/originSettings/grpc', settings({ grpc: 'yes' })],
     ['/cacheRules', input({ cacheRules: [] })],
     ['/cacheSettings', input({ cacheSettings: {} })],
     ['/ports/other', input({ ports: { other: [80] } })],
@@ -409,6 +412,36 @@ test('PATCH keeps omitted tries, statusRetry and sessionAffinity, and replaces t
     enabled: true,
     ttlSeconds: 60,
   });
+});
+
+test('gRPC requires HTTP/2; PATCH keeps an omitted protocol and grpc; only a site with HTTP/2 needs its capability', async (t) => {
+  const refused = async (method: string, path: string, originSettings: Body) => {
+    const body = method === 'POST' ? input({ originSettings }) : { originSettings };
+    const data = await api.refused(t, [400, 'ORIGIN_GRPC_REQUIRES_HTTP2'], method, path, body);
+    t.is(data.path, '/originSettings/grpc');
+  };
+  await refused('POST', '/sites', { grpc: true });
+  const site = await create({ originSettings: { protocol: 'http2', grpc: true, maxFails: 9 } });
+  const state = async () => {
+    const row = await sql('config_entry').where({ kind: 'site', resource_id: site.id, to_revision: null }).first();
+    const { http2, grpc } = (await compiled(site.id))!.pool!;
+    return { features: row.features, http2, grpc };
+  };
+  const patch = async (originSettings: Body) =>
+    (await api.ok('PATCH', `/sites/${site.id}`, { originSettings })).site.originSettings;
+  t.deepEqual(await state(), { features: ['origin-http2-v1'], http2: true, grpc: true });
+  t.like(await patch({ keepalive: false }), { protocol: 'http2', grpc: true, maxFails: 3 });
+  await refused('PATCH', `/sites/${site.id}`, { protocol: 'http1' });
+  t.like(await patch({ grpc: false }), { protocol: 'http2', grpc: false });
+  t.like(await patch({ protocol: 'http1' }), { protocol: 'http1', grpc: false });
+  t.deepEqual(await state(), { features: [], http2: false, grpc: false });
+  await refused('PATCH', `/sites/${site.id}`, { grpc: true });
+
+  // A site that was saved before the settings came.
+  await sql('site')
+    .where({ id: site.id })
+    .update({ origin_settings: sql.raw("origin_settings - 'protocol' - 'grpc'") });
+  t.like((await api.ok('GET', `/sites/${site.id}`)).originSettings, { protocol: 'http1', grpc: false });
 });
 
 test('only a site with session affinity needs its capability', async (t) => {
@@ -741,13 +774,16 @@ test('features tell what the nodes lack', async (t) => {
   t.deepEqual(features.brotli, { available: false, reason: 'nodes' });
   await sql('node_state')
     .where({ node_id: node })
-    .update({ features: ['active-health-v1', 'brotli-v1', 'client-ip-v1', 'modsecurity-v1', 'rules-v2'] });
+    .update({
+      features: ['active-health-v1', 'brotli-v1', 'client-ip-v1', 'modsecurity-v1', 'origin-http2-v1', 'rules-v2'],
+    });
   const after = await api.ok('GET', `/sites/${site.id}/features`);
   t.deepEqual(after.clientIp, { available: true, reason: null });
   t.deepEqual(after.brotli, { available: true, reason: null });
   t.deepEqual(after.crs, { available: true, reason: null });
   t.deepEqual(after.crsExclusions, { available: false, reason: 'nodes' });
   t.deepEqual(after.activeHealthCheck, { available: true, reason: null });
+  t.deepEqual(after.originHttp2, { available: true, reason: null });
   t.deepEqual(after.rulesV2, { available: true, reason: null });
   t.deepEqual(after.rulesV3, { available: false, reason: 'nodes' });
   await api.refused(t, [404, 'SITE_NOT_FOUND'], 'GET', '/sites/nobody/features');

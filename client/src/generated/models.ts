@@ -1245,6 +1245,10 @@ export interface OriginSettings {
   tries: number;
   /** Whether requests are retried after 502, 503 and 504 responses. Default true. */
   statusRetry: boolean;
+  /** HTTP version used with origins. http2: by ALPN with HTTPS origins, by prior knowledge with HTTP origins; an origin that does not speak HTTP/2 fails. WebSockets use HTTP/1.1. Nodes need the capability `origin-http2-v1`. Default "http1". */
+  protocol: 'http1' | 'http2';
+  /** Whether gRPC requests stream in both directions, without body limit, WAF and compression. Requires `protocol` http2. Default false. */
+  grpc: boolean;
 }
 
 export interface Overview {

@@ -1752,6 +1752,10 @@ export interface SitesCreateInput {
     tries?: number | undefined;
     /** Whether requests are retried after 502, 503 and 504 responses. Default true. */
     statusRetry?: boolean | undefined;
+    /** HTTP version used with origins. http2: by ALPN with HTTPS origins, by prior knowledge with HTTP origins; an origin that does not speak HTTP/2 fails. WebSockets use HTTP/1.1. Nodes need the capability `origin-http2-v1`. Default "http1". */
+    protocol?: 'http1' | 'http2' | undefined;
+    /** Whether gRPC requests stream in both directions, without body limit, WAF and compression. Requires `protocol` http2. Default false. */
+    grpc?: boolean | undefined;
   } | undefined;
   contentSettings?: ContentSettingsInput | undefined;
   /** An omitted list has the usual port: 80, 443. At least one list must not be empty. */
@@ -1838,6 +1842,10 @@ export interface SitesUpdateInput {
     tries?: number | undefined;
     /** Whether requests are retried after 502, 503 and 504 responses. */
     statusRetry?: boolean | undefined;
+    /** HTTP version used with origins. http2: by ALPN with HTTPS origins, by prior knowledge with HTTP origins; an origin that does not speak HTTP/2 fails. WebSockets use HTTP/1.1. Nodes need the capability `origin-http2-v1`. */
+    protocol?: 'http1' | 'http2' | undefined;
+    /** Whether gRPC requests stream in both directions, without body limit, WAF and compression. Requires `protocol` http2. */
+    grpc?: boolean | undefined;
   } | undefined;
   contentSettings?: ContentSettingsInput | undefined;
   /** An omitted list stays unchanged. At least one list must not be empty. */
@@ -3506,7 +3514,7 @@ export interface Operations {
     input: SitesCreateInput;
     output: SitesCreateOutput;
     idempotencyKey: true;
-    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'DOMAIN_INVALID' | 'DOMAIN_IN_USE' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'NO_CLUSTER' | 'ORIGIN_ADDRESS_FORBIDDEN' | 'ORIGIN_HOST_HEADER_INVALID' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_HTTPS_PORT_NEEDS_CERTIFICATE' | 'SITE_PORTS_EMPTY' | 'SITE_PORT_UNAVAILABLE' | 'UNSUPPORTED_MEDIA_TYPE';
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'DOMAIN_INVALID' | 'DOMAIN_IN_USE' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'NO_CLUSTER' | 'ORIGIN_ADDRESS_FORBIDDEN' | 'ORIGIN_GRPC_REQUIRES_HTTP2' | 'ORIGIN_HOST_HEADER_INVALID' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_HTTPS_PORT_NEEDS_CERTIFICATE' | 'SITE_PORTS_EMPTY' | 'SITE_PORT_UNAVAILABLE' | 'UNSUPPORTED_MEDIA_TYPE';
   };
   'sites.get': {
     input: SitesGetInput;
@@ -3518,7 +3526,7 @@ export interface Operations {
     input: SitesUpdateInput;
     output: SitesUpdateOutput;
     idempotencyKey: true;
-    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CERTIFICATE_DOMAIN_MISMATCH' | 'DOMAIN_INVALID' | 'DOMAIN_IN_USE' | 'HTTPS_REDIRECT_PORT_INVALID' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'ORIGIN_ADDRESS_FORBIDDEN' | 'ORIGIN_HOST_HEADER_INVALID' | 'RULE_INVALID' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_HTTPS_PORT_NEEDS_CERTIFICATE' | 'SITE_NOT_FOUND' | 'SITE_PORTS_EMPTY' | 'SITE_PORT_UNAVAILABLE' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CERTIFICATE_DOMAIN_MISMATCH' | 'DOMAIN_INVALID' | 'DOMAIN_IN_USE' | 'HTTPS_REDIRECT_PORT_INVALID' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'ORIGIN_ADDRESS_FORBIDDEN' | 'ORIGIN_GRPC_REQUIRES_HTTP2' | 'ORIGIN_HOST_HEADER_INVALID' | 'RULE_INVALID' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_HTTPS_PORT_NEEDS_CERTIFICATE' | 'SITE_NOT_FOUND' | 'SITE_PORTS_EMPTY' | 'SITE_PORT_UNAVAILABLE' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
   };
   'sites.delete': {
     input: SitesDeleteInput;
@@ -4332,7 +4340,7 @@ export interface Api {
     standing: Call<'sites.standing'>;
     /** Returns the saved settings of a site that no node runs. `GET /sites/{id}/unpublished`: For operators; a read-only access key suffices. */
     unpublished: Call<'sites.unpublished'>;
-    /** Changes the given fields of a site. Inside `originSettings`, omitted `activeHealthCheck`, `tries`, `statusRetry` and `sessionAffinity` keep their values; other omitted fields return to their defaults. `PATCH /sites/{id}`: For operators; a read-only access key is rejected. */
+    /** Changes the given fields of a site. Inside `originSettings`, omitted `activeHealthCheck`, `tries`, `statusRetry`, `sessionAffinity`, `protocol` and `grpc` keep their values; other omitted fields return to their defaults. `PATCH /sites/{id}`: For operators; a read-only access key is rejected. */
     update: Call<'sites.update'>;
     waf: {
       events: {

@@ -59,6 +59,14 @@ test('an enabled check needs active-health-v1; of a disabled one nodes get nothi
   t.is(Buffer.from(compileSite(site({ originSettings: checked(false) })).body).toString('hex'), GOLDEN.enabled);
 });
 
+test('HTTP/2 to origins needs origin-http2-v1; of a disabled site nodes get nothing', (t) => {
+  const originSettings = { ...DEFAULT_ORIGIN_SETTINGS, protocol: 'http2' as const, grpc: true };
+  const { body, features } = compileSite(site({ originSettings }));
+  t.deepEqual(features, ['origin-http2-v1']);
+  t.like(fromBinary(SiteSchema, body).pool, { http2: true, grpc: true });
+  t.deepEqual(compileSite(site({ originSettings, enabled: false })).features, []);
+});
+
 test('an entry refers to its domains', (t) => {
   const { refs } = compileSite(
     site({
