@@ -19,10 +19,18 @@ export class TapReader {
     this.#onFailure = onFailure;
   }
 
-  write(chunk: string): void {
+  /** Whether the chunk ends a test. */
+  write(chunk: string): boolean {
+    const before = this.#results;
     const lines = (this.#rest + chunk).split('\n');
     this.#rest = lines.pop() ?? '';
     for (const line of lines) this.#line(line);
+    return this.#results > before;
+  }
+
+  get #results(): number {
+    const { passed, failed, skipped } = this.result;
+    return passed + failed + skipped;
   }
 
   end(): void {

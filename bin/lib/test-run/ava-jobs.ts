@@ -62,9 +62,13 @@ export function fileJob(suite: Suite, file: string, env: () => NodeJS.ProcessEnv
   return { name, suite, cost: costOf(suite, name), needs, again: true, run };
 }
 
+/** Taking servers down takes a while; a process that goes on for longer waits for something that was left behind. */
+const LINGERS_MS = 5_000;
+
 async function runAva(name: string, args: string[], env: NodeJS.ProcessEnv): Promise<Result> {
   const tap = new TapReader((text) => say(`  FAILED  ${name}\n${text}\n`));
   const log = logFile(name.replace(/^test\//, '').replace(/\.test\.ts$/, ''));
+  let lastTest = performance.now();
   const cli = join(root, 'node_modules', 'ava', 'entrypoints', 'cli.js');
   const measured = await runMeasured({
     command: process.execPath,
@@ -72,8 +76,12 @@ async function runAva(name: string, args: string[], env: NodeJS.ProcessEnv): Pro
     cwd: root,
     env,
     log,
-    onText: (text) => tap.write(text),
+    onText: (text) => {
+      if (tap.write(text)) lastTest = performance.now();
+    },
   });
+  const lingeredMs = performance.now() - lastTest;
+  if (lingeredMs > LINGERS_MS) say(`  ${name}: ended ${(lingeredMs / 1000).toFixed(0)} s after its last test`);
   tap.end();
   return judged(name, { ...tap.result, ...measured }, measured.code, log);
 }

@@ -34,3 +34,11 @@ test('a failure comes with its diagnostics', (t) => {
 test('results do not depend on how the output is cut', (t) => {
   t.deepEqual(read(OUTPUT, 1), read(OUTPUT));
 });
+
+test('a chunk says whether a test ends in it', (t) => {
+  const reader = new TapReader(() => undefined);
+  t.deepEqual(
+    ['TAP version 13\n', 'ok 1 - a\nok', ' 2 - b', '\n', '# a note\n'].map((chunk) => reader.write(chunk)),
+    [false, true, false, true, false],
+  );
+});
