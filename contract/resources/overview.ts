@@ -169,8 +169,12 @@ export const Overview = Type.Object({
   ),
   sites: Count,
   siteStates: Type.Object(
-    { live: Count, partial: Count, pending: Count, unserved: Count, disabled: Count },
-    { description: 'Number of sites by delivery state. pending: on its way; unserved: no node serves the site.' },
+    { live: Count, partial: Count, pending: Count, unserved: Count, unknown: Count, disabled: Count },
+    {
+      description:
+        'Number of sites by delivery state. pending: on its way; unserved: no node serves the site; unknown: all ' +
+        'nodes of its cluster are silent.',
+    },
   ),
   traffic: {
     ...Nullable(Type.Object({ minute: Timestamp, requestsPerSecond: Type.Number({ minimum: 0 }) })),

@@ -29,8 +29,12 @@ export const Delivery = Type.Object({
   }),
   unserved: Type.Boolean({
     description:
-      'Whether no connected node serves the enabled site. The cause is one of: no node is connected, nodes ' +
+      'Whether no node serves the enabled site. The cause is one of: the cluster never had a connected node, nodes ' +
       'have not applied the site, or it changed more than 10 seconds ago.',
+  }),
+  unknown: Type.Boolean({
+    description:
+      'Whether it is unknown if nodes serve the enabled site: nodes of its cluster were connected before, and none is now.',
   }),
   canary: Nullable(Type.Object({ endsAt: Nullable(Timestamp), autoPromote: Type.Boolean() })),
 });

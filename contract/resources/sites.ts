@@ -37,7 +37,7 @@ export const MAX_SITE_NAME = 100;
 export const SITE_SORT = ['name', 'createdAt', 'updatedAt'] as const;
 
 /** What a site is in one word: its delivery, or that nobody serves it. */
-export const SITE_STATES = ['unserved', 'pending', 'partial', 'live', 'disabled'] as const;
+export const SITE_STATES = ['unserved', 'unknown', 'pending', 'partial', 'live', 'disabled'] as const;
 export type SiteState = (typeof SITE_STATES)[number];
 
 /** What lists of sites can be narrowed to by level. */
@@ -150,7 +150,8 @@ export const sites = resource('sites', {
       state: Type.Optional(
         OneOf(SITE_STATES, {
           description:
-            'unserved: no node serves the enabled site; pending: the site is on its way; else as ' +
+            'unserved: no node serves the enabled site; unknown: all nodes of its cluster are silent; ' +
+            'pending: the site is on its way; else as ' +
             '`delivery.state`.',
         }),
       ),

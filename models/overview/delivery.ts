@@ -26,6 +26,8 @@ export interface Delivery {
   blocked: Blocked[];
   /** Nobody serves the enabled site, and it is not just on its way. */
   unserved: boolean;
+  /** Nodes that could tell whether they serve the enabled site are silent. */
+  unknown: boolean;
   canary: { endsAt: string | null; autoPromote: boolean } | null;
 }
 
@@ -95,11 +97,15 @@ interface Failure {
 /** The nodes of one cluster by what they run, at one moment. */
 export interface Situation {
   groups: NodeGroup[];
+  /** Active nodes that were connected before and are not now: they may still serve what they had. */
+  silentNodes: number;
   /** The canary that runs. */
   canary: Delivery['canary'];
 }
 
-/** The groups of the nodes of a cluster. In one statement, so that the nodes are read once. Parameter: SQL of the cluster. */
+const ONLINE_SINCE = `now() - make_interval(secs => ${ONLINE_SECONDS})`;
+
+/** The groups of the nodes of a cluster, and in a row of its own how many are silent. In one statement, so that the nodes are read once. Parameter: SQL of the cluster. */
 const groupsSql = (cluster: string) => `
   with need as materialized (
     select t.track, array(select feature from config_feature where cluster_id = ${cluster} and track in ('S', t.track)
@@ -114,15 +120,18 @@ const groupsSql = (cluster: string) => `
     join node_state t on t.node_id = n.id
     join cluster_head h on h.cluster_id = n.cluster_id
     join need on need.track = coalesce(t.track, 'S')
-    where n.cluster_id = ${cluster} and n.status = 'active'
-      and t.last_seen_at > now() - make_interval(secs => ${ONLINE_SECONDS})
+    where n.cluster_id = ${cluster} and n.status = 'active' and t.last_seen_at > ${ONLINE_SINCE}
   )
   select revision, track, healthy, lacks, failed, count(*)::int as nodes,
     (select jsonb_build_object('endsAt', r.window_ends_at, 'autoPromote', r.auto_promote) from cluster_rollout r
       where r.cluster_id = ${cluster} and r.candidate_revision is not null) as canary,
     coalesce(jsonb_path_query_array(jsonb_agg(jsonb_build_object('id', id, 'name', name) order by name, id)
-      filter (where lacks <> '{}' or failed <> '[]'), '$[0 to ${MAX_NAMED - 1}]'), '[]') as named
-  from present group by 1, 2, 3, 4, 5`;
+      filter (where lacks <> '{}' or failed <> '[]'), '$[0 to ${MAX_NAMED - 1}]'), '[]') as named, false as silent
+  from present group by 1, 2, 3, 4, 5
+  union all
+  select -1, 'S', false, '{}', '[]', count(*)::int, null, '[]', true
+  from node n join node_state t on t.node_id = n.id
+  where n.cluster_id = ${cluster} and n.status = 'active' and t.last_seen_at <= ${ONLINE_SINCE} having count(*) > 0`;
 
 /** The nodes of a cluster as one JSON array, for {@link situationOf}. Parameter: SQL of the cluster. */
 export function nodesSql(cluster: string): string {
@@ -187,16 +196,19 @@ export interface GroupRow extends Omit<NodeGroup, 'failed' | 'revision'> {
   canary: { endsAt: string; autoPromote: boolean } | null;
   failed: Failure[];
   revision: string | number;
+  silent: boolean;
 }
 
 export function situationOf(rows: readonly GroupRow[]): Situation {
-  const canary = rows[0]?.canary ?? null;
+  const online = rows.filter(({ silent }) => !silent);
+  const canary = online[0]?.canary ?? null;
   return {
-    groups: rows.map(({ canary: _canary, ...row }) => ({
+    groups: online.map(({ canary: _canary, silent: _silent, ...row }) => ({
       ...row,
       revision: Number(row.revision),
       failed: byOwner(row.failed),
     })),
+    silentNodes: rows.find(({ silent }) => silent)?.nodes ?? 0,
     canary: canary && { ...canary, endsAt: new Date(canary.endsAt).toISOString() },
   };
 }
@@ -261,8 +273,13 @@ export function deliveryAfterChange(
   const lackingNow = situation.groups.flatMap((group) => lackingAt(group, { kind: 'site', features }));
   const lackedBefore = before.blocked.filter(({ kind, reason }) => reason === 'lacking' && kind !== 'site');
   const blocked = merged([...lackingNow, ...lackedBefore]);
-  const unserved = state === 'pending' && (before.totalNodes === 0 || isStopped(blocked));
-  return { ...before, state, servingNodes, currentNodes: 0, blocked, unserved };
+  const unknown = isUnknown(state, before.totalNodes, situation);
+  const unserved = state === 'pending' && !unknown && (before.totalNodes === 0 || isStopped(blocked));
+  return { ...before, state, servingNodes, currentNodes: 0, blocked, unserved, unknown };
+}
+
+function isUnknown(state: Delivery['state'], totalNodes: number, { silentNodes }: Situation): boolean {
+  return state === 'pending' && totalNodes === 0 && silentNodes > 0;
 }
 
 /** Whether nodes told that they do not serve the site: nothing more is on its way. */
@@ -291,6 +308,7 @@ export function delivery(site: DeliveredSite, situation: Situation, intervals: r
     blocked.push(...lacked);
   }
   const state = stateOf(site, totalNodes, servingNodes, currentNodes);
+  const unknown = isUnknown(state, totalNodes, situation);
   const settled = totalNodes === 0 || isStopped(blocked) || site.updatedAt.getTime() < Date.now() - UNSERVED_AFTER_MS;
   return {
     state,
@@ -298,7 +316,8 @@ export function delivery(site: DeliveredSite, situation: Situation, intervals: r
     servingNodes,
     currentNodes,
     blocked: merged(blocked),
-    unserved: state === 'pending' && settled,
+    unserved: state === 'pending' && settled && !unknown,
+    unknown,
     canary: tried ? situation.canary : null,
   };
 }

@@ -42,6 +42,8 @@ export interface ClusterSpan {
   clusterName: string;
   /** Active nodes, connected or not. */
   nodes: number;
+  /** Of these, those that were connected before and are not now. */
+  silent: number;
   /** -1: a node without a configuration of this history. */
   least: number | null;
   most: number | null;
@@ -160,6 +162,7 @@ const FLEET = `
          from grouped g join cluster c on c.id = g.cluster_id) g) as groups,
     (select coalesce(jsonb_agg(s), '[]') from (
        select c.id as "clusterId", c.name as "clusterName", count(w.id)::int as nodes,
+           (count(*) filter (where not w.online and w.last_seen_at is not null))::int as silent,
            min(w.revision) filter (where w.online) as least, max(w.revision) filter (where w.online) as most,
            coalesce(bool_and(w.data_plane_healthy) filter (where w.online), false) as "allHealthy",
            (select coalesce(jsonb_agg(distinct jsonb_build_object('kind', f.kind, 'id', f.id)), '[]') from worded v

@@ -35,6 +35,7 @@ export interface SiteStates {
   partial: number;
   pending: number;
   unserved: number;
+  unknown: number;
   disabled: number;
 }
 
@@ -79,7 +80,7 @@ const SERVED = `
 /** Spans ({@link spansJson}) as rows `c`. */
 const spansFrom = (
   binding: string,
-) => `jsonb_to_recordset(${binding}::jsonb) as c(id text, least bigint, most bigint, healthy boolean, failed text[],
+) => `jsonb_to_recordset(${binding}::jsonb) as c(id text, silent int, least bigint, most bigint, healthy boolean, failed text[],
   lacks text[], down text[], groups jsonb)`;
 
 /** Sites that are not live, and those that nobody serves, of each cluster `c` with a node that has a configuration. */
@@ -122,8 +123,9 @@ export async function sitesBehind(sql: Knex, spans: readonly ClusterSpan[]): Pro
 /** The spans as {@link spansFrom} reads them. */
 export function spansJson(spans: readonly ClusterSpan[]): string {
   return JSON.stringify(
-    spans.map(({ clusterId, least, most, allHealthy, failed, lacks, groups }) => ({
+    spans.map(({ clusterId, silent, least, most, allHealthy, failed, lacks, groups }) => ({
       id: clusterId,
+      silent,
       least: least ?? -1,
       most,
       healthy: allHealthy,
@@ -137,8 +139,9 @@ export function spansJson(spans: readonly ClusterSpan[]): string {
 
 const ENABLED = 'select s.id from c join site s on s.cluster_id = c.id and s.enabled';
 const IDS: Readonly<Record<SiteState, string>> = {
-  unserved: `${ENABLED} where c.most is null or c.most = -1 and not (${RECENT})
+  unserved: `${ENABLED} where c.most is null and c.silent = 0 or c.most = -1 and not (${RECENT})
     union all select id from not_served where unserved`,
+  unknown: `${ENABLED} where c.most is null and c.silent > 0`,
   pending: `${ENABLED} where ${RECENT} union all select id from not_served where not unserved`,
   partial: `${ENABLED} where c.most >= 0 and not (c.healthy and c.least >= 0)
       and not exists (select from not_served n where n.id = s.id)
@@ -172,16 +175,30 @@ export async function siteCounts(sql: Knex, clusterId: string | null = null): Pr
   return rows;
 }
 
+/** Whether all nodes of the cluster are silent, so that nothing is known of its sites. */
+export function isSilent({ most, silent }: ClusterSpan): boolean {
+  return most === null && silent > 0;
+}
+
 /** Sites of all clusters by state. What is counted may be of different moments: no state is less than none. */
-export function siteStates(counts: readonly SiteCount[], behind: readonly SitesBehind[]): SiteStates {
+export function siteStates(
+  counts: readonly SiteCount[],
+  behind: readonly SitesBehind[],
+  spans: readonly ClusterSpan[],
+): SiteStates {
   const byCluster = new Map(behind.map((one) => [one.clusterId, one]));
-  const total: SiteStates = { live: 0, partial: 0, pending: 0, unserved: 0, disabled: 0 };
+  const silent = new Set(spans.filter(isSilent).map(({ clusterId }) => clusterId));
+  const total: SiteStates = { live: 0, partial: 0, pending: 0, unserved: 0, unknown: 0, disabled: 0 };
   for (const { clusterId, enabled, disabled } of counts) {
     const of = byCluster.get(clusterId);
     const live = Math.max(0, enabled - (of?.notLive ?? enabled));
     const notServed = Math.min(enabled - live, of?.notServed ?? enabled);
     const pending = Math.min(notServed, of?.pending ?? 0);
     total.disabled += disabled;
+    if (silent.has(clusterId)) {
+      total.unknown += enabled;
+      continue;
+    }
     total.unserved += notServed - pending;
     total.pending += pending;
     total.live += live;

@@ -39,7 +39,7 @@ export async function readOverview(
     clusterCount(sql, clusterId),
   ]);
   if (clusterId !== null && clusters === 0) fail('CLUSTER_NOT_FOUND');
-  const sites = siteStates(counts, behind);
+  const sites = siteStates(counts, behind, fleet.spans);
   const nodeStates = Object.fromEntries(
     NODE_WORDS.map((word) => [word, fleet.states[word] ?? 0]),
   ) as Overview['nodeStates'];

@@ -1,5 +1,6 @@
 import { MAX_ATTENTION } from '../../contract/resources/overview.ts';
 import type { FoundAttention, ServiceFeature } from '../../mixins/service-feature.ts';
+import { isSilent } from '../../models/overview/overview-sites.ts';
 import { type FailingSite, failingSites } from '../../models/sites/failing-site.ts';
 import { type DownOrigins, downOrigins } from '../../models/sites/origin-health.ts';
 import { siteContentRestorer, siteRequestsRestorer, siteRestorer } from './restore-site.ts';
@@ -15,12 +16,13 @@ export const feature = {
     const enabled = new Map(counts.map((one) => [one.clusterId, one.enabled]));
     const unserved = behind
       .flatMap(({ clusterId, notServed, pending, named }): (FoundAttention & { count: number })[] => {
-        const { clusterName = '', nodes = 0 } = byCluster.get(clusterId) ?? {};
+        const span = byCluster.get(clusterId);
+        // A cluster without a node is named by itself, and so are nodes that are silent.
+        if (!span || span.nodes === 0 || isSilent(span)) return [];
         const count = (notServed ?? enabled.get(clusterId) ?? 0) - pending;
-        // A cluster without a node is named by itself.
-        if (count <= 0 || nodes === 0) return [];
+        if (count <= 0) return [];
         const sites = named.map((site) => ({ type: 'site' as const, ...site, reason: 'unserved' as const }));
-        return [{ kind: 'sites_unserved', clusterId, clusterName, count, named: sites }];
+        return [{ kind: 'sites_unserved', clusterId, clusterName: span.clusterName, count, named: sites }];
       })
       .sort((a, b) => b.count - a.count);
     return [...failing.map(failingItem), ...unserved, ...down.map(downItem)].slice(0, MAX_ATTENTION);

@@ -181,23 +181,16 @@ test.serial(
       .getByText(/A node of .* is unhealthy/)
       .waitFor();
     await item.getByText('offline').waitFor();
-    // Nobody serves its site: the same word wherever the site is shown.
-    const unserved = attention(page)
-      .getByRole('listitem')
-      .filter({ hasText: /No node serves a site of/ })
-      .first();
-    await unserved.getByText('not served').waitFor();
-    await unserved.getByRole('link', { name: 'Shop' }).click();
-    await page.getByRole('heading', { level: 1, name: 'Shop' }).waitFor();
-    await page.locator('.page-head').getByText('Not served').waitFor();
-    await page.goto(`${running.origin}/sites?state=unserved`);
-    await page.getByRole('row', { name: 'Shop' }).getByText('Not served').waitFor();
+    // Nothing is known of its site, which may still be served: the same word wherever the site is shown.
+    await page.goto(`${running.origin}/sites?state=unknown`);
+    await page.getByRole('row', { name: 'Shop' }).getByText('Unknown: nodes silent').waitFor();
+    await page.getByRole('row', { name: 'Shop' }).getByRole('link', { name: 'Shop' }).click();
+    await page.locator('.page-head').getByText('Unknown: nodes silent').waitFor();
     await page.goto(`${running.origin}/overview`);
-    await region(page, 'At a glance').getByText('1 not served').waitFor();
+    await region(page, 'At a glance').getByText('1 unknown').waitFor();
+    t.is(await attention(page).getByText('not served').count(), 0);
     const chinese = await operatorVisit('/sites', { language: 'zh-CN' });
-    await chinese.page.getByRole('row', { name: 'Shop' }).getByText('无节点服务').waitFor();
-    await chinese.page.goto(`${running.origin}/overview`);
-    await chinese.page.getByText('有 1 个站点无节点服务').first().waitFor();
+    await chinese.page.getByRole('row', { name: 'Shop' }).getByText('未知：节点无上报').waitFor();
     t.deepEqual(chinese.faults(), []);
     await chinese.close();
     // The same count in the frame, from the same answer.

@@ -445,6 +445,7 @@ test('delivery counts the online nodes that serve a site and those with its late
     currentNodes: 0,
     blocked: [],
     unserved: true,
+    unknown: false,
     canary: null,
   });
   await addNode(clusterId, { revision: first - 1n });
@@ -457,6 +458,7 @@ test('delivery counts the online nodes that serve a site and those with its late
     currentNodes: 0,
     blocked: [],
     unserved: false,
+    unknown: false,
     canary: null,
   });
   t.true((await of(true, new Date(0))).unserved);
@@ -468,6 +470,7 @@ test('delivery counts the online nodes that serve a site and those with its late
     currentNodes: 1,
     blocked: [],
     unserved: false,
+    unknown: false,
     canary: null,
   });
   const nodes = runtime.pools.api('node').where({ cluster_id: clusterId }).select('id');
@@ -479,6 +482,7 @@ test('delivery counts the online nodes that serve a site and those with its late
     currentNodes: 2,
     blocked: [],
     unserved: false,
+    unknown: false,
     canary: null,
   });
 
@@ -490,6 +494,7 @@ test('delivery counts the online nodes that serve a site and those with its late
     currentNodes: 0,
     blocked: [],
     unserved: false,
+    unknown: false,
     canary: null,
   });
   const second = (await readConfigHead(runtime.pools.channel, clusterId))!.revision;
@@ -503,6 +508,7 @@ test('delivery counts the online nodes that serve a site and those with its late
     servingNodes: 4,
     currentNodes: 0,
     unserved: false,
+    unknown: false,
     canary: null,
   });
   t.like(blocked[0]!, { kind: 'site', reason: 'failed', count: 2 });
@@ -517,6 +523,7 @@ test('delivery counts the online nodes that serve a site and those with its late
     currentNodes: 1,
     blocked: [],
     unserved: false,
+    unknown: false,
     canary: null,
   });
 });

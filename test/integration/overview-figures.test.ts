@@ -91,7 +91,12 @@ async function naiveStates(where: Record<string, string> = {}): Promise<Map<stri
   const columns = { id: 'id', enabled: 'enabled', clusterId: 'cluster_id', updatedAt: 'updated_at' };
   const sites = await api.sql('site').where(where).select(columns);
   const deliveries = await deliveryOf(api.sql, sites, situationNow);
-  return new Map([...deliveries].map(([id, { state, unserved }]) => [id, unserved ? 'unserved' : state]));
+  return new Map(
+    [...deliveries].map(([id, { state, unserved, unknown }]) => [
+      id,
+      unserved ? 'unserved' : unknown ? 'unknown' : state,
+    ]),
+  );
 }
 
 const counted = (states: ReadonlyMap<string, SiteState>) =>
@@ -114,10 +119,10 @@ test.serial('sites by delivery are as if each were asked, counted and listed', a
   const compare = async (what: string) => {
     const { spans } = await fleetView(api.sql, NODE_WORDS);
     const naive = await naiveStates();
-    t.deepEqual(siteStates(await siteCounts(api.sql), await sitesBehind(api.sql, spans)), counted(naive), what);
+    t.deepEqual(siteStates(await siteCounts(api.sql), await sitesBehind(api.sql, spans), spans), counted(naive), what);
     await compareLists(spans, naive, what);
     const own = await fleetView(api.sql, NODE_WORDS, other);
-    const states = siteStates(await siteCounts(api.sql, other), await sitesBehind(api.sql, own.spans));
+    const states = siteStates(await siteCounts(api.sql, other), await sitesBehind(api.sql, own.spans), own.spans);
     const of = await naiveStates({ cluster_id: other });
     t.deepEqual(states, counted(of), what);
     await compareLists(own.spans, of, `${what}, of one cluster`);
@@ -163,6 +168,10 @@ test.serial('sites by delivery are as if each were asked, counted and listed', a
   await compare('one could not apply a site');
   await move(behind, await head(), { failed: '[]', data_plane_healthy: false });
   await compare('one is not healthy');
+  const seen = (at: Date) => api.sql('node_state').whereIn('node_id', [ahead, behind]).update({ last_seen_at: at });
+  await seen(new Date(0));
+  await compare('all are silent');
+  await seen(new Date());
   const down = JSON.stringify([{ kind: 'site', id: made[2], running: false }]);
   await move(behind, await head(), { failed: down, data_plane_healthy: true });
   await compare('one does not serve a site');

@@ -220,7 +220,7 @@ test.serial('a change that has only just been published makes nobody look', asyn
   const fleet = await fleetView(api.sql, NODE_WORDS);
   t.deepEqual(fleet.groups, []);
   t.is(fleet.states.ok, 1);
-  const states = siteStates(await siteCounts(api.sql), await sitesBehind(api.sql, fleet.spans));
-  t.deepEqual(states, { live: 0, partial: 1, pending: 0, unserved: 0, disabled: 0 });
+  const states = siteStates(await siteCounts(api.sql), await sitesBehind(api.sql, fleet.spans), fleet.spans);
+  t.deepEqual(states, { live: 0, partial: 1, pending: 0, unserved: 0, unknown: 0, disabled: 0 });
   await node.beat(await node.onTarget());
 });

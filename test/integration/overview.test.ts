@@ -34,7 +34,7 @@ test.serial('a console in which nothing is yet says so: no attention, no data, n
     nodes: 0,
     onlineNodes: 0,
     sites: 0,
-    siteStates: { live: 0, partial: 0, pending: 0, unserved: 0, disabled: 0 },
+    siteStates: { live: 0, partial: 0, pending: 0, unserved: 0, unknown: 0, disabled: 0 },
     traffic: null,
     bans: { manual: 0, automatic: 0 },
   });
@@ -156,24 +156,30 @@ test.serial('sites are listed with their level and requests, and narrowed by sta
   await node.beat(await node.onTarget());
 });
 
-test.serial('a site that nobody serves is an item: none connected, all failed, or all hold it', async (t) => {
+test.serial('a site whose nodes are all silent is unknown, not said to be unserved', async (t) => {
   await node.fallSilent();
-  const silent = await overview.shown('sites_unserved');
-  t.like(silent, { level: 'act', clusterId, clusterName: 'hong-kong', count: 1 });
-  t.deepEqual(silent.named, [{ type: 'site', id: siteId, name: 'shop.example', reason: 'unserved' }]);
+  await overview.shown('nodes_unhealthy');
   // What nodes run is read once a second, by the site and by the overview for themselves.
-  const isUnserved = async (is: boolean) =>
-    eventually(async () => (await api.ok('GET', `/sites/${siteId}`)).delivery.unserved === is);
-  await isUnserved(true);
+  const isUnknown = async (is: boolean) =>
+    eventually(async () => (await api.ok('GET', `/sites/${siteId}`)).delivery.unknown === is);
+  await isUnknown(true);
+  const { attention, siteStates } = await overview.get(clusterId);
+  t.false(attention.some(({ kind }: Body) => kind === 'sites_unserved'));
+  t.like(siteStates, { unknown: 1, unserved: 0 });
+  t.is((await api.ok('GET', '/sites?state=unknown')).total, 1);
   await node.beat(await node.onTarget());
-  await overview.gone('sites_unserved');
-  await isUnserved(false);
+  await overview.gone('nodes_unhealthy');
+  await isUnknown(false);
+});
 
+test.serial('a site that nobody serves is an item: all failed, or all hold it', async (t) => {
   const second = (await api.site(clusterId, 'second.example')).id;
   const failed = [{ kind: 'site', id: second, running: false, reason: 'port in use' }];
   const target = await node.onTarget();
   await node.beat({ ...target, config: { ...target.config, failed } });
-  t.like((await overview.shown('sites_unserved')).named, [{ id: second }]);
+  const unserved = await overview.shown('sites_unserved');
+  t.like(unserved, { level: 'act', clusterId, clusterName: 'hong-kong', count: 1 });
+  t.deepEqual(unserved.named, [{ type: 'site', id: second, name: 'second.example', reason: 'unserved' }]);
   // Nobody misses a site that is switched off.
   await api.ok('PUT', `/sites/${second}/enabled`, { enabled: false });
   await overview.gone('sites_unserved');
@@ -257,14 +263,14 @@ test.serial('asked about a cluster, everything in the answer is about that clust
   });
   const there = await eventually(async () => {
     const now = await overview.get(other);
-    return now.attention.length === 4 && now;
+    return now.attention.length === 3 && now;
   });
   const kinds = ({ attention }: Body) => attention.map(({ kind }: Body) => kind);
   t.deepEqual(kinds(here), ['under_attack_on']);
-  t.deepEqual(kinds(there).toSorted(), ['nodes_unhealthy', 'sites_under_attack', 'sites_unserved', 'under_attack_on']);
+  t.deepEqual(kinds(there).toSorted(), ['nodes_unhealthy', 'sites_under_attack', 'under_attack_on']);
   t.like(here, { clusters: 1, nodes: 1, onlineNodes: 1, sites: 1, bans: { manual: 2, automatic: 0 } });
   t.like(there, { clusters: 1, nodes: 1, onlineNodes: 0, sites: 2, bans: { manual: 2, automatic: 0 } });
-  t.deepEqual(there.siteStates, { live: 0, partial: 0, pending: 0, unserved: 1, disabled: 1 });
+  t.deepEqual(there.siteStates, { live: 0, partial: 0, pending: 0, unserved: 0, unknown: 1, disabled: 1 });
   t.is(there.nodeStates.offline, 1);
   t.is(there.attention.find(({ kind }: Body) => kind === 'nodes_unhealthy').clusterId, other);
   for (const [answer, id] of [

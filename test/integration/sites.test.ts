@@ -135,6 +135,7 @@ test('a site is created with every default, audited and published', async (t) =>
       currentNodes: 0,
       blocked: [],
       unserved: true,
+      unknown: false,
       canary: null,
     },
   });

@@ -601,8 +601,10 @@ export interface Delivery {
     /** The first 5 of them, by name. */
     nodes: LackingNode[];
   }>;
-  /** Whether no connected node serves the enabled site. The cause is one of: no node is connected, nodes have not applied the site, or it changed more than 10 seconds ago. */
+  /** Whether no node serves the enabled site. The cause is one of: the cluster never had a connected node, nodes have not applied the site, or it changed more than 10 seconds ago. */
   unserved: boolean;
+  /** Whether it is unknown if nodes serve the enabled site: nodes of its cluster were connected before, and none is now. */
+  unknown: boolean;
   canary: {
     endsAt: string | null;
     autoPromote: boolean;
@@ -1305,12 +1307,13 @@ export interface Overview {
     disabled: number;
   };
   sites: number;
-  /** Number of sites by delivery state. pending: on its way; unserved: no node serves the site. */
+  /** Number of sites by delivery state. pending: on its way; unserved: no node serves the site; unknown: all nodes of its cluster are silent. */
   siteStates: {
     live: number;
     partial: number;
     pending: number;
     unserved: number;
+    unknown: number;
     disabled: number;
   };
   /** The latest minute that every node had time to report; null: no data yet. */

@@ -1690,8 +1690,8 @@ export interface SitesListInput {
   search?: string | undefined;
   /** ID. 1 to 64 characters. */
   clusterId?: string | undefined;
-  /** unserved: no node serves the enabled site; pending: the site is on its way; else as `delivery.state`. */
-  state?: 'unserved' | 'pending' | 'partial' | 'live' | 'disabled' | undefined;
+  /** unserved: no node serves the enabled site; unknown: all nodes of its cluster are silent; pending: the site is on its way; else as `delivery.state`. */
+  state?: 'unserved' | 'unknown' | 'pending' | 'partial' | 'live' | 'disabled' | undefined;
   /** Exactly this level, or any level above normal, on a connected node. */
   level?: 'above_normal' | 'normal' | 'cookie302' | 'js' | 'pow' | 'captcha' | undefined;
   /** Field to sort by, ascending; with a leading -, descending. */

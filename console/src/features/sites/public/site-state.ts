@@ -9,6 +9,7 @@ type Delivery = Output<typeof sites.get>['delivery'];
 
 const TONES: Readonly<Record<SiteState, Tone>> = {
   unserved: 'red',
+  unknown: 'grey',
   pending: 'blue',
   partial: 'amber',
   live: 'green',
@@ -16,7 +17,8 @@ const TONES: Readonly<Record<SiteState, Tone>> = {
 };
 
 /** The word is `sites.state.<word>`. */
-export function siteState({ state, unserved }: Pick<Delivery, 'state' | 'unserved'>): { word: SiteState; tone: Tone } {
-  const word = unserved ? 'unserved' : state;
+export function siteState(delivery: Pick<Delivery, 'state' | 'unserved' | 'unknown'>): { word: SiteState; tone: Tone } {
+  const { state, unserved, unknown } = delivery;
+  const word = unserved ? 'unserved' : unknown ? 'unknown' : state;
   return { word, tone: TONES[word] };
 }
