@@ -159,6 +159,81 @@ test.serial('a table changed behind the agent is written anew at the next update
   await kernel.close(false);
 });
 
+test.serial(
+  'what another program changes in the table is found and repaired, and the rest is left alone',
+  async (t) => {
+    const { network, bans, allowed, options, lines, listed } = await setUp(t, ['203.0.113.5', '203.0.113.6'], {
+      capacity: 10_000,
+    });
+    allowed.push(parseCidr('10.0.0.0/16')!, parseCidr('10.1.0.0/16')!, parseCidr('10.1.2.0/24')!);
+    const texts = ['203.0.113.5/32', '::102:304/128', '1:0:0:2::3/128', '2001:db8:5:1::/64', '2001:db8:6::/48'];
+    for (const cidr of [...texts, '198.51.100.0/24', '198.51.100.64/26', '198.51.102.0/31']) bans.set(cidr, HOUR_MS);
+    bans.set('198.51.100.64/26', 3 * HOUR_MS);
+    for (let index = 0; index < 5000; index++) bans.set(`10.9.${index >> 8}.${index & 255}/32`, HOUR_MS + index * 1000);
+    const kernel = await KernelBans.start(options);
+    const warnings = () => lines.filter((line) => line.includes('another program'));
+    const element = (verb: string, set: string, text: string) =>
+      network.nft(verb, 'element', 'inet', options.table, set, `{ ${text} }`);
+    /** Unlike any content, a handle tells a set that was written from one that was created anew. */
+    const handle = async () => /# handle (\d+)/.exec(await network.nft('-a', 'list', 'chains', 'inet'))?.[1];
+    await kernel.check();
+    t.deepEqual(warnings(), [], 'what the agent wrote is as the kernel lists it');
+    const before = await handle();
+
+    const changes: Record<string, () => Promise<unknown>> = {
+      'a removed host': () => element('delete', 'ban4', '203.0.113.5'),
+      'a foreign host': () => element('add', 'ban4', '203.0.113.6 timeout 1d'),
+      'a foreign host without an end': () => element('add', 'ban6', '2001:db8:9::1'),
+      'a host with another time': async () => {
+        await element('delete', 'ban6', '1:0:0:2::3');
+        await element('add', 'ban6', '1:0:0:2::3 timeout 2m');
+      },
+      'a removed /64': () => element('delete', 'ban6p', '2001:db8:5:1::'),
+      'a removed prefix': () => element('delete', 'ban4n', '198.51.100.64/26'),
+      'a foreign prefix': () => element('add', 'ban6n', '2001:db8:7::/48 timeout 1h'),
+      'a removed exempt address': () => element('delete', 'allow4', '127.0.0.0/8'),
+      'a foreign exempt address': () => element('add', 'allow6', '2001:db8:8::/48'),
+      'an emptied set': () => network.nft('flush', 'set', 'inet', options.table, 'ban4'),
+    };
+    const content = async () =>
+      (await network.nft('list', 'table', 'inet', options.table)).replaceAll(/ (timeout|expires) \w+/g, '');
+    const wanted = await content();
+    for (const [what, change] of Object.entries(changes)) {
+      await change();
+      const count = warnings().length;
+      await kernel.check();
+      await kernel.settled();
+      t.is(warnings().length, count + 1, what);
+      t.is(await content(), wanted, what);
+      await kernel.check();
+      t.is(warnings().length, count + 1, `${what}: found once`);
+      t.is(await handle(), before, `${what}: the table stays`);
+    }
+    t.regex(await listed('ban6'), /1:0:0:2::3 timeout 1h/);
+
+    const rebuilt: Record<string, () => Promise<unknown>> = {
+      'removed rules': () => network.nft('flush', 'chain', 'inet', options.table, 'input'),
+      'an element with a comment': () => element('add', 'ban4', '203.0.113.7 timeout 1h comment "}, 1.2.3.4"'),
+      'no table': () => network.nft('delete', 'table', 'inet', options.table),
+    };
+    for (const [what, change] of Object.entries(rebuilt)) {
+      await change();
+      await kernel.check();
+      await kernel.settled();
+      t.is(await content(), wanted, what);
+      t.false(await network.canConnect('203.0.113.5'), what);
+    }
+    t.is(kernel.message, '');
+
+    const checked = kernel.check();
+    bans.set('203.0.113.6/32', HOUR_MS);
+    kernel.update(['203.0.113.6/32']);
+    await Promise.all([checked, kernel.settled()]);
+    t.false(await network.canConnect('203.0.113.6'), 'a change ends a comparison');
+    await kernel.close(false);
+  },
+);
+
 test.serial('the table is deleted at the end, kept for the next agent, and taken over by it', async (t) => {
   const { network, bans, options } = await setUp(t, ['203.0.113.5']);
   bans.set('203.0.113.5/32', HOUR_MS);
