@@ -169,7 +169,10 @@ test.serial('a page follows again after the console was away, and shows what hap
     await signIn(visitor.context, one.origin, TEST_OPERATOR);
     const page = await openPage(visitor.context, '/sites');
     await eventually(async () => (await streams(one)) === 1);
+    const lost = page.getByText('Connection to the console lost.');
+    t.is(await lost.count(), 0);
     await one.stop();
+    await lost.waitFor();
     // By another process, while the one that the page knows is away.
     other.client.accessKey = one.client.accessKey;
     const elsewhere = new Api(other);
@@ -182,6 +185,7 @@ test.serial('a page follows again after the console was away, and shows what hap
     });
     try {
       await page.getByText('meanwhile.example.com').first().waitFor({ timeout: 60_000 });
+      await lost.waitFor({ state: 'hidden' });
       await eventually(async () => (await streams(again)) === 1);
       await elsewhere.site(cluster.id, 'afterwards.example.com', { origins: [{ address: '93.184.216.34' }] });
       await page.getByText('afterwards.example.com').first().waitFor({ timeout: 10_000 });
@@ -195,6 +199,21 @@ test.serial('a page follows again after the console was away, and shows what hap
     await one.stop();
     await database.drop();
   }
+});
+
+test.serial('a page whose live updates do not come says so, until they are back', async (t) => {
+  const visitor = await signedIn();
+  // Requests of workers cannot be stopped here.
+  await visitor.context.addInitScript('delete window.SharedWorker');
+  await visitor.context.route('**/rpc/live/watch', (route) => route.abort('connectionrefused'));
+  const page = await openPage(visitor.context, '/sites');
+  const away = page.getByText('Live updates are interrupted.');
+  await away.waitFor();
+  t.is(await page.getByText('Connection to the console lost.').count(), 0);
+  await visitor.context.unroute('**/rpc/live/watch');
+  await away.waitFor({ state: 'hidden' });
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
 });
 
 test.serial('the health of origins follows what nodes report', async (t) => {

@@ -5,6 +5,7 @@ import { createPinia } from 'pinia';
 import { createApp } from 'vue';
 import { useChanges } from '@/app/activity/changes.ts';
 import { setCallHooks } from '@/shared/api/call.ts';
+import { watchConnection } from '@/shared/connection/connection.ts';
 import { i18n, loadMessages } from '@/shared/i18n/i18n.ts';
 import { useSession } from '@/shared/session/session.ts';
 import App from './App.vue';
@@ -21,6 +22,7 @@ setCallHooks({
   sessionEnded: () => session.ended(),
   changesPublished: (ids, subject) => changes.follow(ids, subject),
 });
+watchConnection();
 // A page whose files are gone belongs to an older build of the console.
 window.addEventListener('vite:preloadError', (event) => {
   event.preventDefault();

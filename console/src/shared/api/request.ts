@@ -17,6 +17,13 @@ export interface Answer {
   headers: Headers;
 }
 
+let tellContact: (reached: boolean) => void = () => undefined;
+
+/** Told of each request whether the console responded to it. */
+export function setContactHook(hook: (reached: boolean) => void): void {
+  tellContact = hook;
+}
+
 /** Answers a parsed body; throws CallError for everything that is not a success. */
 export async function request(path: string, options: RequestOptions = {}): Promise<Answer> {
   const { response, content } = await exchange(path, options, (answered) => answered.text());
@@ -51,12 +58,19 @@ async function exchange<T>(
       signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
     });
     learnServerTime(response.headers.get('date'));
+    tellContact(!isOfGateway(response));
     return { response, content: await read(response) };
   } catch (error) {
     if (signal?.aborted) throw new CallError('ABORTED', 'The request was cancelled.');
+    tellContact(false);
     if (timeout.aborted) throw new CallError('TIMEOUT', 'The console did not answer in time.');
     throw new CallError('NETWORK', error instanceof Error ? error.message : 'The console cannot be reached.');
   }
+}
+
+/** A proxy in front says that the console does not respond. */
+function isOfGateway({ status, headers }: Response): boolean {
+  return status >= 502 && status <= 504 && !headers.get('content-type')?.startsWith('application/json');
 }
 
 interface ErrorBody {
