@@ -145,6 +145,19 @@ test.serial('by keyboard: arrows move between rows, Space selects, Enter opens',
   await visitor.close();
 });
 
+test.serial('a click beside the controls of a row opens it, one on its checkbox does not', async (t) => {
+  const visitor = await operatorVisit('/sites?sort=name');
+  const { page } = visitor;
+  const shown = await names(page);
+  const row = page.locator('tbody tr').nth(1);
+  await row.getByRole('checkbox').click();
+  await page.getByText('One selected').waitFor();
+  await row.locator('td.is-time').click({ position: { x: 2, y: 2 } });
+  await page.getByRole('heading', { level: 1, name: shown[1]! }).waitFor();
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
 test.serial('many sites at once: chosen over two pages, disabled a few at a time, each with its result', async (t) => {
   const visitor = await operatorVisit('/sites?sort=name');
   const { page } = visitor;
