@@ -11,6 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"edge.svc/caddy/features/origin"
 	"edge.svc/caddy/listen"
 )
 
@@ -53,6 +54,9 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if conn != nil && r.ProtoMajor == 1 && f.writeIdle > 0 {
 		// Also for what the server writes on its own behalf while the request is answered.
 		conn.BoundWritesAt(now, f.writeIdle)
+	}
+	if conn != nil && conn.BeginsHTTP2(r) && origin.ServesGRPC(f.handler.pipeline.core) && conn.ServeHTTP2(w, r) {
+		return
 	}
 	if conn == nil || len(r.Method) > maxMethodBytes || r.URL.Host != "" || r.Host == "" || r.Host[0] == '.' {
 		f.chain.ServeHTTP(w, r)

@@ -63,6 +63,7 @@ var order = []row{
 	{"sni", notForLocal, handshake.SameName, failure{}},
 	{"unknown-host", forLocal, sites.AnswerUnknown, failure{}},
 	{"count", notForLocal, count.Stage, failure{}},
+	{"grpc", notForLocal, origin.GRPC, failure{}},
 	{"names", notForLocal, noteNames, failure{}},
 	{"acme-limit", notForLocal, acme.Limit, failure{}},
 	{"disabled", forLocal, sites.Disabled, failure{}},
@@ -106,6 +107,7 @@ var responseOrder = []responseRow{
 	{"charset", exchange.FromSite, charset.Response},
 	{"rules", exchange.FromAll, rules.Response},
 	{"encode", exchange.FromSite, encode.Response},
+	{"grpc", exchange.FromEdge, origin.GRPCErrors},
 	{"edge-headers", exchange.FromAll, edgeHeaders},
 	// Whatever replaces a response or its status comes before it.
 	{"count", exchange.FromAll, count.Answered},

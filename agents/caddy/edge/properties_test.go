@@ -172,6 +172,7 @@ func TestNothingWritesToTheClientButSend(t *testing.T) {
 		"exchange/send.go": "it sends", "exchange/sink.go": "it sends", "exchange/interim.go": "it sends", "exchange/leftover.go": "it sends", "exchange/behind.go": "flushes sinks", "exchange/body.go": "limits on reading",
 		"listen/exchange.go": "a ban sets limits", "listen/http3body.go": "limits on reading", "listen/http3heads.go": "limits on reading",
 		"listen/admit.go":              "evictions learn whose limits to set",
+		"listen/h2c.go":                "takes the connection of HTTP/2 from a server of HTTP/1",
 		"listen/stage.go":              "bans learn whose limits to set",
 		"features/challenge/stitch.go": "compresses", "features/encode/body.go": "flushes sinks", "api/api.go": "the agent's socket", "core/metrics.go": "the agent's socket",
 		"program/live/fixtures.go": "an origin of tests",

@@ -107,6 +107,12 @@ func (b *Body) Bound(limit int64, pause time.Duration) error {
 // MayPause lifts the minimum rate, for streams in which silence is normal.
 func (b *Body) MayPause() { b.noRate = true }
 
+// Converse makes the body a stream of any length that goes on as it comes, whose client may be silent for so long.
+func (b *Body) Converse(pause time.Duration) {
+	b.limit, b.pause, b.Longest = 0, pause, 0
+	b.Streamed, b.noRate = true, true
+}
+
 // Look returns the first n bytes of the body, fewer where it has no more: whole is true then. Whoever reads the body
 // afterwards gets them all the same. Memory is taken as bytes come in, not as they are announced.
 func (b *Body) Look(n int) (head []byte, whole bool, err error) {

@@ -229,6 +229,8 @@ func (b *bounds) BoundWrites() { b.times++ }
 
 func (b *bounds) Gather(int) {}
 
+func (b *bounds) Lasts(time.Duration) {}
+
 func (b *bounds) MayWait(int64) bool { return false }
 
 // A file leaves in pieces, each with a time of its own.

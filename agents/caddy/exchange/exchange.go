@@ -115,6 +115,8 @@ type Memory interface {
 // WriteBound limits the writes that follow to the time in which something must go on.
 type WriteBound interface {
 	BoundWrites()
+	// Lasts sets the time in which something must go on.
+	Lasts(idle time.Duration)
 	// Gather has the answer that is written next, with a body of so many bytes, leave in one piece.
 	Gather(bodyBytes int)
 	// MayWait hears of a response that was handed to the server, with so many bytes of its body. It reports whether the client

@@ -11,7 +11,15 @@ var (
 	BlockListed = NewFact[bool]()
 	// Challenged is what was asked of the client.
 	Challenged = NewFact[ChallengeVerdict]()
+	// GRPC says that the request is one of gRPC, to a site that has it on.
+	GRPC = NewFact[bool]()
 )
+
+// IsGRPC reports whether the request is one of gRPC, to a site that has it on.
+func IsGRPC(x *Exchange) bool {
+	is, _ := GRPC.Known(x)
+	return is
+}
 
 // MatchedRules are the rules of the site and the platform that matched, in their order.
 type MatchedRules struct {

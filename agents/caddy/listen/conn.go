@@ -136,7 +136,7 @@ func (c *Conn) took(p []byte, err error) (int, error) {
 }
 
 func (c *Conn) received(p []byte) {
-	if c.plain {
+	if c.plain && !c.shared {
 		c.meter.Received(p)
 	}
 }

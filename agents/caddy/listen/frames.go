@@ -77,7 +77,7 @@ type spent struct {
 // answers that wait, but neither how often a client resets streams nor what else costs more to take than to send. Its reads
 // belong to one goroutine.
 type framedConn struct {
-	*tls.Conn
+	net.Conn
 	errors *tally
 	// Where requests come from; nil where that is not ours.
 	under *Conn
@@ -129,7 +129,7 @@ func (w *Wrapper) watchFrames(server *http.Server) bool {
 	server.TLSNextProto[protoHTTP2] = func(server *http.Server, conn *tls.Conn, handler http.Handler) {
 		c := &framedConn{Conn: conn, errors: &w.registry.http2Errors}
 		c.under, _ = conn.NetConn().(*Conn)
-		if err := c.readPreface(); err != nil {
+		if err := c.expect(http2.ClientPreface); err != nil {
 			if errors.Is(err, errPreface) {
 				c.errors.add("conn_PROTOCOL_ERROR_preface")
 			}
@@ -137,7 +137,7 @@ func (w *Wrapper) watchFrames(server *http.Server) bool {
 			return
 		}
 		// It unwraps the connection and makes no handshake.
-		serve(server, tls.Client(anyConn{c}, nil), handler)
+		serve(server, tls.Client(anyConn{secureFrames{c, conn}}, nil), handler)
 	}
 	return true
 }
@@ -147,17 +147,14 @@ type anyConn struct{ net.Conn }
 
 func (c anyConn) UnencryptedNetConn() net.Conn { return c.Conn }
 
-func (c *framedConn) readPreface() error {
-	_ = c.SetReadDeadline(time.Now().Add(prefaceTime))
-	var preface [len(http2.ClientPreface)]byte
-	if _, err := io.ReadFull(c.Conn, preface[:]); err != nil {
-		return err
-	}
-	if string(preface[:]) != http2.ClientPreface {
-		return errPreface
-	}
-	return c.SetReadDeadline(time.Time{})
+// secureFrames tells the server what the handshake decided.
+type secureFrames struct {
+	*framedConn
+	secure *tls.Conn
 }
+
+// ConnectionState is for the server of HTTP/2.
+func (c secureFrames) ConnectionState() tls.ConnectionState { return c.secure.ConnectionState() }
 
 func (c *framedConn) Write(p []byte) (int, error) {
 	if c.under != nil {

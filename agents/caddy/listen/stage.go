@@ -59,6 +59,12 @@ func (c *carried) BoundWrites() {
 	}
 }
 
+// Lasts has writes wait for the client as long as it says, from now on.
+func (c *carried) Lasts(idle time.Duration) {
+	c.writeIdle, c.bounded = idle, time.Time{}
+	c.BoundWrites()
+}
+
 // Gather has the answer that is written next leave in one piece. What leaves in records of TLS does not.
 func (c *carried) Gather(bodyBytes int) {
 	if c.conn.plain && c.control == nil {

@@ -106,7 +106,7 @@ func (c *Conn) send(p []byte) (int, error) {
 		runtime.Gosched()
 	}
 	n, err := c.Conn.Write(p)
-	if c.plain {
+	if c.plain && !c.shared {
 		c.meter.Sent(p[:max(n, 0)])
 	}
 	return n, err

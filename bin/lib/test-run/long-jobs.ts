@@ -1,6 +1,8 @@
-// Jobs of `npm run test:long`: the long forms of tests whose short forms `npm test` has, and Go's race detector over
-// everything.
+// Jobs of `npm run test:long`: the long forms of tests whose short forms `npm test` has, the interoperability cases of
+// gRPC, and Go's race detector over everything.
+import { join } from 'node:path';
 import { caddySources, GO_BUILD_FLAGS } from '../caddy.ts';
+import { root } from '../root.ts';
 import { fileJob } from './ava-jobs.ts';
 import { goJob, raceJobs } from './go-jobs.ts';
 import type { Job } from './job.ts';
@@ -13,11 +15,15 @@ const LONG_FORMS: readonly { file: string; env: Readonly<Record<string, string>>
   { file: 'test/e2e/schemathesis.test.ts', env: { EXAMPLES: '30' } },
 ];
 
+/** A module of its own: the edge does not depend on the gRPC server and client of the cases. */
+const interopModule = join(root, 'test', 'grpc-interop');
+
 /** All jobs of the suite; those of the race detector come first, because nothing runs longer. */
 export function longJobs(env: () => NodeJS.ProcessEnv): Job[] {
   const rules = ['-vet=off', ...GO_BUILD_FLAGS, '-run', 'TestRegressionTestsOfTheRuleSet', './...'];
   return [
     ...raceJobs().map((job) => ({ ...job, suite: 'long' as const })),
+    goJob('long', 'gRPC interoperability', interopModule, ['-vet=off', './...']),
     goJob('long', 'long rule set', caddySources, rules, { WAF_ALL_RULES: '1' }),
     ...LONG_FORMS.map(({ file, env: more }) =>
       fileJob('long', file, () => ({ ...env(), ...more }), `long ${file.replace(/^test\/|\.test\.ts$/g, '')}`),

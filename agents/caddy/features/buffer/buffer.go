@@ -54,7 +54,7 @@ var component = core.NewComponent("request buffering", func(c *core.Core) *engin
 func Stage(c *core.Core) exchange.Stage {
 	most := time.Duration(longest.Of(c)) * time.Second
 	return func(x *exchange.Exchange) *exchange.Answer {
-		if x.Body.Exists() {
+		if x.Body.Exists() && !exchange.IsGRPC(x) {
 			x.Body.Longest = most
 			x.Body.Streamed = part.Of(x.Plan) != nil
 		}

@@ -9,6 +9,9 @@ import (
 // and tags that it weakened are undone.
 func Stage(*core.Core) exchange.Stage {
 	return func(x *exchange.Exchange) *exchange.Answer {
+		if exchange.IsGRPC(x) {
+			return nil
+		}
 		if of(x).any() {
 			x.Out.Identity = true
 			strengthen(x, "If-None-Match")
@@ -25,7 +28,7 @@ func Stage(*core.Core) exchange.Stage {
 func Response(c *core.Core) exchange.ResponseStage {
 	encoders := component.Of(c)
 	return func(x *exchange.Exchange, a *exchange.Answer) {
-		if x.Plan == nil || x.In.Upgrade {
+		if x.Plan == nil || x.In.Upgrade || exchange.IsGRPC(x) {
 			return
 		}
 		s := of(x)

@@ -15,6 +15,13 @@ func (p *Pool) Refuse(x *exchange.Exchange) *exchange.Answer {
 	if x.In.Upgrade && !x.Overrides.WebSocket.Or(p.websocket) {
 		return pages.Respond(x, http.StatusForbidden, pages.WebSocketDisabled)
 	}
+	if exchange.IsGRPC(x) {
+		x.Body.Converse(conversationIdle)
+		if x.Writes != nil {
+			x.Writes.Lasts(conversationIdle)
+		}
+		return nil
+	}
 	if p.bound(x) != nil {
 		return pages.Respond(x, http.StatusRequestEntityTooLarge, pages.BodyTooLarge)
 	}
@@ -23,6 +30,9 @@ func (p *Pool) Refuse(x *exchange.Exchange) *exchange.Answer {
 
 // bound sets the limits of the request's body.
 func (p *Pool) bound(x *exchange.Exchange) error {
+	if exchange.IsGRPC(x) {
+		return nil
+	}
 	limit := p.bodyLimit
 	if x.Overrides.HasBodyLimit {
 		limit = int64(min(x.Overrides.BodyLimit, math.MaxInt64))

@@ -17,6 +17,9 @@ func (f Fetcher) Respond(x *exchange.Exchange) *exchange.Answer {
 		return pages.Respond(x, http.StatusBadGateway, pages.NoOrigin)
 	}
 	t.x, t.in, t.body, t.outcome = x, &x.In, &x.Body, exchange.Origin.Of(x)
+	if exchange.IsGRPC(x) {
+		t.times = t.times.within(x.In.Header["Grpc-Timeout"])
+	}
 	if f.Pool.affinitySeconds > 0 {
 		t.pinned = f.affinity.pinned(x, t.group)
 	}

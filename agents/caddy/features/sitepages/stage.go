@@ -13,7 +13,7 @@ import (
 // Response puts the pages of the site, and those of the platform, in the place of what a client would get.
 func Response(*core.Core) exchange.ResponseStage {
 	return func(x *exchange.Exchange, a *exchange.Answer) {
-		if a.Status < http.StatusBadRequest || x.Local {
+		if a.Status < http.StatusBadRequest || x.Local || exchange.IsGRPC(x) {
 			return
 		}
 		switch a.Code {

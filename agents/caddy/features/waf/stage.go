@@ -29,7 +29,7 @@ func Stage(c *core.Core) exchange.Stage {
 	e := component.Of(c)
 	return func(x *exchange.Exchange) *exchange.Answer {
 		s := part.Of(x.Plan)
-		if s == nil {
+		if s == nil || exchange.IsGRPC(x) {
 			return nil
 		}
 		return e.stage(x, s)

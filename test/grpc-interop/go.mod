@@ -1,0 +1,22 @@
+module edge.svc/caddy/interop
+
+go 1.26.0
+
+require (
+	edge.svc/caddy v0.0.0
+	google.golang.org/grpc v1.85.0
+)
+
+require (
+	cloud.google.com/go/compute/metadata v0.9.1 // indirect
+	github.com/cncf/xds/go v0.0.0-20260202195803-dba9d589def2 // indirect
+	github.com/envoyproxy/protoc-gen-validate v1.3.3 // indirect
+	golang.org/x/net v0.60.0 // indirect
+	golang.org/x/oauth2 v0.37.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/text v0.42.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260921155816-b14227669459 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
+)
+
+replace edge.svc/caddy => ../../agents/caddy
