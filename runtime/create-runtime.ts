@@ -7,13 +7,14 @@ import { Registry } from 'prom-client';
 import type { ConsoleEnv } from './env.ts';
 import { type Feed, Feeds } from './feeds.ts';
 import { KeyedQueue } from './keyed-queue.ts';
-import { LimitedClient } from './limited-client.ts';
+import { LimitedClient, PooledClient } from './limited-client.ts';
 import { PacketCipher } from './packet-cipher.ts';
 import { PacketSeal } from './packet-seal.ts';
 import { FOR_ALL, type PoolSizes } from './pool-sizes.ts';
 import type { Runtime } from './runtime.ts';
 import { createSealer } from './sealer.ts';
 import { registerStoreMetrics } from './store-metrics.ts';
+import { UnnamedClient } from './unnamed-client.ts';
 
 const CONNECT_MS = 5_000;
 /** Below the time of a request (REQUEST_MS of the broker): its client gets the response of a statement that was ended. */
@@ -49,14 +50,18 @@ export function createRuntime(
     logConnection(redis, log.child({ component: 'redis', purpose }));
     return redis;
   };
+  const behindPooler = env.databaseDirectUrl !== env.databaseUrl;
+  const createPool = (name: string, max: number, times = REQUEST_TIMES) =>
+    createKnex(env.databaseUrl, behindPooler, name, max, log, times);
   const pools = {
-    api: createPool(env.databaseUrl, 'svc-api', sizes.api, log),
-    jobs: createPool(env.databaseUrl, 'svc-jobs', sizes.jobs, log, {
-      statementMs: STATEMENT_MS,
-      waitMs: JOBS_WAIT_MS,
+    api: createPool('svc-api', sizes.api),
+    jobs: createPool('svc-jobs', sizes.jobs, { statementMs: STATEMENT_MS, waitMs: JOBS_WAIT_MS }),
+    bans: createPool('svc-bans', sizes.bans),
+    channel: new pg.Pool({
+      ...poolConnection(env.databaseUrl, 'svc-channel', STATEMENT_MS),
+      max: sizes.channel,
+      Client: behindPooler ? UnnamedClient : pg.Client,
     }),
-    bans: createPool(env.databaseUrl, 'svc-bans', sizes.bans, log),
-    channel: new pg.Pool({ ...poolConnection(env.databaseUrl, 'svc-channel', STATEMENT_MS), max: sizes.channel }),
   };
   // An idle connection that breaks is replaced at its next use; without a listener it would end the process.
   pools.channel.on('error', (err) => log.warn({ err }, 'idle database connection lost'));
@@ -144,17 +149,18 @@ interface PoolTimes {
 
 const REQUEST_TIMES: PoolTimes = { statementMs: REQUEST_STATEMENT_MS, waitMs: CONNECT_MS };
 
-function createPool(
+function createKnex(
   databaseUrl: string,
+  behindPooler: boolean,
   name: string,
   max: number,
   log: Logger,
-  { statementMs, waitMs }: PoolTimes = REQUEST_TIMES,
+  { statementMs, waitMs }: PoolTimes,
 ): Knex {
   // The pool tells of every broken connection; whoever needed it is told as well, so this is detail.
   const detail = (message: unknown) => log.debug({ pool: name, detail: String(message) }, 'database pool');
   return knexFactory({
-    client: LimitedClient as unknown as typeof Knex.Client,
+    client: (behindPooler ? PooledClient : LimitedClient) as unknown as typeof Knex.Client,
     connection: poolConnection(databaseUrl, name, statementMs) as Knex.PgConnectionConfig,
     pool: { min: 0, max },
     acquireConnectionTimeout: waitMs,

@@ -1,6 +1,8 @@
 // knex's client for PostgreSQL, whose transactions can begin with their limits of time in one round trip.
 import type { Knex } from 'knex';
 import PgClient from 'knex/lib/dialects/postgres/index.js';
+import pg from 'pg';
+import { UnnamedClient } from './unnamed-client.ts';
 
 /** Bounds of a transaction, in milliseconds. */
 export interface TransactionLimits {
@@ -22,6 +24,13 @@ export class LimitedClient extends PgClient {
     const limits = options?.limits;
     if (limits) transaction.begin = (connection) => transaction.query(connection, beginWithin(limits));
     return transaction;
+  }
+}
+
+/** The same behind a pooler. */
+export class PooledClient extends LimitedClient {
+  override _driver(): object {
+    return { ...pg, Client: UnnamedClient };
   }
 }
 

@@ -16,6 +16,7 @@ const TEST_PACKAGES: Record<string, string> = {
   openssl: 'openssl',
   nginx: 'nginx',
   named: 'bind9',
+  pgbouncer: 'pgbouncer',
   chromium: 'chromium',
   gcc: 'gcc',
 };
@@ -24,7 +25,7 @@ const TEST_PACKAGES: Record<string, string> = {
 const BENCH_PACKAGES: Record<string, string> = { wrk: 'wrk' };
 
 /** Packages that would serve something as soon as they are there. */
-const SERVICES: Record<string, string> = { nginx: 'nginx', bind9: 'named' };
+const SERVICES: Record<string, string> = { nginx: 'nginx', bind9: 'named', pgbouncer: 'pgbouncer' };
 
 /** A C compiler without these compiles nothing; Go's race detector needs one. */
 const C_HEADERS = '/usr/include/stdlib.h';
