@@ -59,9 +59,9 @@ export const VARIABLES = [
   variable('ROLE', ROLES.join(', '), 'all', 'Part of the console that the process runs'),
   variable(
     'SERVICES',
-    'comma-separated names of folders in services/, -name to leave one out that belongs to others',
+    'comma-separated names of folders in services/, -name to leave one out',
     '',
-    'Runs these services, their jobs, feeds and relay, instead of the services of ROLE',
+    'Runs these services, their jobs, feeds and relay, instead of the services of ROLE; with -name alone, those of ROLE without it',
   ),
   variable(
     'SVC_TRANSPORTER',

@@ -41,7 +41,7 @@ export interface ConsoleEnv {
   version: string;
   downloadsDir: string | null;
   role: 'all' | Role;
-  /** These services and what belongs to them, whatever the role; `-name` leaves one out. null: those of the role. */
+  /** These services and what belongs to them; `-name` leaves one out. None named, or null: those of the role. */
   services: string[] | null;
   host: string;
   port: number;

@@ -53,10 +53,12 @@ export function formerNames(services: readonly string[] | null): { former: strin
 export async function discoverServices(env: Asked): Promise<Found> {
   const names = ROLES_OF_SERVICES.map(([name]) => name);
   const modules = new Map<string, ServiceModule>();
-  if (env.services === null) {
-    for (const name of servicesOf(env.role)) modules.set(name, await load(name));
+  const { wanted, omitted } = namesOf(env.services ?? [], names);
+  if (wanted.length === 0) {
+    const left = servicesOf(env.role).filter((name) => !omitted.has(name));
+    if (left.length === 0) throw new EnvError([{ name: 'SERVICES', problem: 'leaves no service that is to run' }]);
+    for (const name of left) modules.set(name, await load(name));
   } else {
-    const { wanted, omitted } = namesOf(env.services, names);
     // The list grows by what belongs to its members.
     for (const name of wanted) {
       const module = await load(name);
@@ -86,7 +88,6 @@ function namesOf(given: readonly string[], names: readonly string[]): { wanted: 
   }
   const omitted = new Set(known.filter((_, index) => given[index]!.startsWith('-')));
   const wanted = [...new Set(known.filter((name) => !omitted.has(name)))];
-  if (wanted.length === 0) throw new EnvError([{ name: 'SERVICES', problem: 'names no service that is to run' }]);
   return { wanted, omitted };
 }
 

@@ -43,8 +43,16 @@ test('what a process does not run is expected elsewhere', async (t) => {
   t.deepEqual((await discoverServices({ role: 'all', services: null })).elsewhere, []);
 });
 
-test('SERVICES that only leaves out is refused', async (t) => {
-  await t.throwsAsync(discoverServices({ role: 'all', services: ['-bans'] }), { instanceOf: EnvError });
+test('SERVICES that only leaves out keeps the other services of the role, without jobs of its own', async (t) => {
+  const { services, elsewhere } = await discoverServices({ role: 'app', services: ['-bans', '-site-waf'] });
+  const all = await discoverServices({ role: 'app', services: null });
+  t.deepEqual(
+    services.map(({ name }) => name),
+    all.services.map(({ name }) => name).filter((name) => name !== 'bans' && name !== 'waf'),
+  );
+  for (const name of ['bans', 'waf']) t.true(elsewhere.includes(name), name);
+  const nothing = discoverServices({ role: 'channel', services: ['-node-channel'] });
+  await t.throwsAsync(nothing, { instanceOf: EnvError });
 });
 
 for (const [role, services, expected] of [
