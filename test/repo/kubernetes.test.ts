@@ -31,6 +31,7 @@ interface Manifest {
   data?: Record<string, string>;
   resources?: string[];
   images?: { name: string }[];
+  patches?: { target: { name?: string }; patch: string }[];
   spec: {
     selector?: Record<string, unknown>;
     ports?: { targetPort: string }[];
@@ -54,12 +55,21 @@ function manifests(part: string): Manifest[] {
 }
 
 const base = manifests('base');
-const workloads = base.filter((manifest) => manifest.spec?.template);
+/** Of single services; the folders in it but `base` are one each. */
+const services = manifests('services/base');
+const single = readdirSync(join(folder, 'services')).filter((name) => name !== 'base');
+const workloads = [...base, ...services].filter((manifest) => manifest.spec?.template);
 const containers = workloads.flatMap((workload) => workload.spec.template!.spec.containers);
 const dockerfile = readFileSync(join(root, 'Dockerfile'), 'utf8');
 
 test('every file of a kustomization exists, and every manifest is in it', (t) => {
-  for (const part of ['base', 'overlays/example']) {
+  for (const part of [
+    'base',
+    'overlays/example',
+    'services/base',
+    'overlays/services',
+    ...single.map((name) => `services/${name}`),
+  ]) {
     const all = manifests(part);
     const resources = all.find((manifest) => manifest.kind === 'Kustomization')!.resources!;
     for (const resource of resources) t.true(existsSync(join(folder, part, resource)), `${part}: ${resource}`);
@@ -73,6 +83,24 @@ test('a deployment runs each role of the console but `all`, and a job migrates',
   const roles = containers.flatMap((container) => container.env ?? []).filter(({ name }) => name === 'ROLE');
   t.deepEqual(roles.map(({ value }) => value).sort(), ROLES.filter((role) => role !== 'all').sort());
   t.truthy(workloads.find(({ kind, metadata }) => kind === 'Job' && metadata.name === 'migrate'));
+});
+
+/** The only value that a patch of a kustomization sets in the environment of its deployment. */
+function patchedValue(part: string): string {
+  const [{ patches }] = manifests(part) as [Manifest];
+  const { patch } = patches!.find((each) => each.patch.includes('/env/'))!;
+  const [[{ value }]] = yaml.safeLoadAll(patch) as [[{ value: string | { value: string } }]];
+  return typeof value === 'string' ? value : value.value;
+}
+
+test('single services exist, are asked for by name, and are left out of the web port', (t) => {
+  for (const name of single) {
+    t.true(existsSync(join(root, 'services', name, `${name}.service.ts`)), name);
+    t.is(patchedValue(`services/${name}`), name);
+  }
+  const used = manifests('overlays/services')[0]!.resources!.flatMap((name) => /services\/(.+)/.exec(name)?.[1] ?? []);
+  t.deepEqual(used.toSorted(), single.toSorted());
+  t.is(patchedValue('overlays/services'), used.map((name) => `-${name}`).join(','));
 });
 
 test('every variable is one the console knows', (t) => {
@@ -159,9 +187,9 @@ test('probes and services lead to ports the container has', (t) => {
     }
   }
   const named = new Set(containers.flatMap(({ ports = [] }) => ports.map(({ name }) => name)));
-  const services = base.filter(({ kind }) => kind === 'Service');
-  t.is(services.length, 2);
-  for (const { spec } of services) for (const { targetPort } of spec.ports!) t.true(named.has(targetPort), targetPort);
+  const exposed = base.filter(({ kind }) => kind === 'Service');
+  t.is(exposed.length, 2);
+  for (const { spec } of exposed) for (const { targetPort } of spec.ports!) t.true(named.has(targetPort), targetPort);
 });
 
 test('no container may gain rights or write outside /tmp', (t) => {
