@@ -1,11 +1,13 @@
 // Roll-ups of usage: what was appended is noted, closed windows are summed again, and how far all of it is complete.
 import type { Knex } from 'knex';
 import { readUsageSettings } from './usage-setting.ts';
-import { writeTotals } from './usage-totals.ts';
+import { DAY_SECONDS, HOUR_SECONDS, startOf, WINDOW_SECONDS } from './usage-totals.ts';
 
 /** The order of usage sequence numbers is that of commits. Nothing else is locked while it is held. */
 export const LOCK_USAGE = 'select pg_advisory_xact_lock(1398162180, 2)';
 const MARKS_AT_ONCE = 50_000;
+/** Lengths of what usage of all sites is summed by, in seconds. */
+const TOTALS = [WINDOW_SECONDS, HOUR_SECONDS, DAY_SECONDS].join(', ');
 const WINDOW = `interval '5 minutes'`;
 const windowOf = (column: string) => `date_bin(${WINDOW}, ${column}, timestamptz '2000-01-01 00:00:00+00')`;
 /** Requests of a cluster are shown of a day. */
@@ -53,12 +55,7 @@ export async function recomputeUsage(sql: Knex, windows: number): Promise<boolea
     );
     if (waiting.length === 0) return false;
     const starts = waiting.map(({ start }) => start);
-    const changed = await writeRecords(trx, starts);
-    if (changed.length > 0) {
-      await writePeriods(trx, 'usage_hour', 'hour', 'usage_record', 'window_start', changed);
-      await writePeriods(trx, 'usage_day', 'day', 'usage_hour', 'starts_at', changed);
-      await writeTotals(trx, changed);
-    }
+    await writeRecords(trx, starts);
     // What was noted since is another generation, and waits on.
     await trx.raw(
       `delete from usage_dirty d using unnest(?::timestamptz[], ?::bigint[]) as w(start, generation)
@@ -69,15 +66,20 @@ export async function recomputeUsage(sql: Knex, windows: number): Promise<boolea
   });
 }
 
-/** Answers the windows of which a record was made or revised. A window whose week was dropped has no minutes either. */
-async function writeRecords(trx: Knex, starts: readonly Date[]): Promise<Date[]> {
-  const { rows } = await trx.raw<{ rows: { start: Date }[] }>(
+/**
+ * Makes or revises the records that differ, and adds the differences to the sums of their hours and days and of all sites:
+ * what that costs depends on the sites whose counts changed. A window whose week was dropped has no minutes either.
+ */
+async function writeRecords(trx: Knex, starts: readonly Date[]): Promise<void> {
+  await trx.raw(
     `with summed as materialized (
        select w.start, m.* from unnest(?::timestamptz[]) as w(start) cross join lateral (
          select site_id, sum(requests) as requests, sum(bytes_sent) as sent, sum(bytes_received) as received
            from usage_counted where minute >= w.start and minute < w.start + ${WINDOW} and site_id <> '' group by site_id) m
-     ), differing as (
-       select s.* from summed s left join usage_record r on r.window_start = s.start and r.site_id = s.site_id
+     ), differing as materialized (
+       select s.*, s.requests - coalesce(r.requests, 0) as more_requests, s.sent - coalesce(r.bytes_sent, 0) as more_sent,
+           s.received - coalesce(r.bytes_received, 0) as more_received
+         from summed s left join usage_record r on r.window_start = s.start and r.site_id = s.site_id
         where (r.requests, r.bytes_sent, r.bytes_received) is distinct from (s.requests, s.sent, s.received)
           and (r.site_id is not null or s.requests > 0 or s.sent > 0 or s.received > 0)
         order by s.start, s.site_id
@@ -88,35 +90,21 @@ async function writeRecords(trx: Knex, starts: readonly Date[]): Promise<Date[]>
          on conflict (window_start, site_id) do update set requests = excluded.requests, bytes_sent = excluded.bytes_sent,
            bytes_received = excluded.bytes_received, revision = r.revision + 1, seq = excluded.seq,
            updated_at = excluded.updated_at
-         returning window_start
+     ), hours as (${addTo('usage_hour', 'starts_at, site_id', `date_trunc('hour', start, 'UTC'), site_id`)}
+     ), days as (${addTo('usage_day', 'starts_at, site_id', `date_trunc('day', start, 'UTC'), site_id`)}
      )
-     select distinct window_start as start from written`,
+     ${addTo('usage_total', 'seconds, starts_at', `seconds, ${startOf('seconds', 'start')}`, `unnest(array[${TOTALS}]) as seconds`)}`,
     [starts] as never,
   );
-  return rows.map(({ start }) => start);
 }
 
-async function writePeriods(
-  trx: Knex,
-  table: string,
-  unit: 'hour' | 'day',
-  source: string,
-  column: string,
-  changed: readonly Date[],
-): Promise<void> {
-  await trx.raw(
-    `insert into ${table} as p (starts_at, site_id, requests, bytes_sent, bytes_received)
-      select c.start, s.* from (
-          select distinct date_trunc('${unit}', w, 'UTC') as start from unnest(?::timestamptz[]) as w) c
-        cross join lateral (
-          select site_id, sum(requests) as requests, sum(bytes_sent) as sent, sum(bytes_received) as received
-            from ${source} where ${column} >= c.start and ${column} < c.start + interval '1 ${unit}' group by site_id) s
-      on conflict (starts_at, site_id) do update
-        set requests = excluded.requests, bytes_sent = excluded.bytes_sent, bytes_received = excluded.bytes_received
-        where (p.requests, p.bytes_sent, p.bytes_received)
-          is distinct from (excluded.requests, excluded.bytes_sent, excluded.bytes_received)`,
-    [changed] as never,
-  );
+/** Adds the differences to the sums of a table with this key; `key` are its values, of `differing` and what it is joined with. */
+function addTo(table: string, columns: string, key: string, joined?: string): string {
+  return `insert into ${table} as p (${columns}, requests, bytes_sent, bytes_received)
+       select ${key}, sum(more_requests), sum(more_sent), sum(more_received)
+         from differing ${joined ? `cross join ${joined}` : ''} group by 1, 2 order by 1, 2
+       on conflict (${columns}) do update set requests = p.requests + excluded.requests,
+         bytes_sent = p.bytes_sent + excluded.bytes_sent, bytes_received = p.bytes_received + excluded.bytes_received`;
 }
 
 /**

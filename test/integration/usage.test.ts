@@ -161,6 +161,33 @@ test.serial(
   },
 );
 
+test.serial('late data of a site reads and writes the sums of no other', async (t) => {
+  const hour = freshHour();
+  const other = (await api.site(clusterId, 'other-sums.example')).id;
+  await report([{ at: hour }, { at: hour, siteId: other }]);
+  await rollUp();
+  // Who sums the hour of all sites again would put this right.
+  await api
+    .sql('usage_hour')
+    .where({ site_id: other, starts_at: iso(hour) })
+    .update({ requests: 99 });
+  await report([{ at: hour + 60, requests: 4 }]);
+  await rollUp();
+  const sums = await api
+    .sql('usage_hour')
+    .where({ starts_at: iso(hour) })
+    .orderBy('requests');
+  t.deepEqual(
+    sums.map(({ site_id: id, requests }) => [id, requests]),
+    [
+      [siteId, '5'],
+      [other, '99'],
+    ],
+  );
+  const [total] = await api.sql('usage_total').where({ seconds: 3600, starts_at: iso(hour) });
+  t.is(total.requests, '6');
+});
+
 test.serial('a statistics batch reported twice does not change results', async (t) => {
   const hour = freshHour();
   t.is(await report([{ at: hour, requests: 4 }]), sequence);
