@@ -52,6 +52,9 @@ type Conn struct {
 	// The head of a request was whole.
 	requested atomic.Bool
 
+	// Whether its listener expects a PROXY header, nil where the cluster's setting for HTTP says so.
+	proxy func(*exchange.Tables) bool
+
 	// Of the reading goroutine.
 	started bool
 	greeted bool
@@ -86,7 +89,7 @@ var (
 	errNoRoom         = errors.New("the client in the PROXY header has too many connections")
 )
 
-// Read reads the PROXY header first where the cluster's setting asks for one.
+// Read reads the PROXY header first where the listener expects one.
 func (c *Conn) Read(p []byte) (int, error) {
 	if c.plain {
 		return c.http1.read(p, c.readRaw)
@@ -94,15 +97,25 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return c.readRaw(p)
 }
 
+// begin reads the PROXY header, once. It closes the connection where it fails.
+func (c *Conn) begin() error {
+	if c.started {
+		return nil
+	}
+	c.started = true
+	if !c.expectsProxy(c.core.Tables()) {
+		return nil
+	}
+	err := c.readProxyHeader()
+	if err != nil {
+		c.Close()
+	}
+	return err
+}
+
 func (c *Conn) readRaw(p []byte) (int, error) {
-	if !c.started {
-		c.started = true
-		if proxyMode(c.core.Tables()) {
-			if err := c.readProxyHeader(); err != nil {
-				c.Close()
-				return 0, err
-			}
-		}
+	if err := c.begin(); err != nil {
+		return 0, err
 	}
 	if c.rest != nil {
 		n, err := c.rest.Read(p)
@@ -249,7 +262,7 @@ func (c *Conn) SetHandshake(h *exchange.Handshake) {
 
 // client is whose connection it is; invalid while it is not known because the PROXY header has not come yet.
 func (c *Conn) client(tables *exchange.Tables) netip.Addr {
-	if proxyMode(tables) {
+	if c.expectsProxy(tables) {
 		return c.Proxied()
 	}
 	return c.Peer

@@ -124,7 +124,7 @@ func (p *quicPort) connect(ctx context.Context, info *quic.ClientInfo) (context.
 		p.unverified.Add(1)
 	}
 	c := &Conn{Conn: record, Peer: peer, port: p.real, named: p.named, core: w.core}
-	if !w.registry.admit(c, w.countedFor(w.core.Tables(), peer)) || abort(w.registry.limiter.shake(c), c) {
+	if !w.registry.admit(c, w.countedFor(w.core.Tables(), peer, proxyMode(w.core.Tables()))) || abort(w.registry.limiter.shake(c), c) {
 		c.shaken()
 		return nil, errQUICNoRoom
 	}

@@ -280,8 +280,8 @@ func TestProxyPeersAreReadAsAddressesAndRanges(t *testing.T) {
 		"10.1.2.4": false, "::/0": false,
 	} {
 		w := &Wrapper{ProxyPeers: []string{text}, core: c}
-		if err := w.parsePeers(); err != nil || w.admits(c.Tables(), peer) != want {
-			t.Errorf("%s: admits %v, %v", text, w.admits(c.Tables(), peer), err)
+		if err := w.parsePeers(); err != nil || w.admits(peer, proxyMode(c.Tables())) != want {
+			t.Errorf("%s: admits %v, %v", text, w.admits(peer, proxyMode(c.Tables())), err)
 		}
 	}
 	for _, text := range []string{"", "x", "10.0.0.0/33", "::1%eth0", "::ffff:10.0.0.0/95", "::ffff:0:0/0"} {

@@ -190,7 +190,8 @@ func TestWhoIsCountedForANetwork(t *testing.T) {
 		"whoever connects, no list": {&Wrapper{}, proxy, "192.0.2.1", true},
 	} {
 		addr := netip.MustParseAddr(c.peer)
-		if got := c.w.countedFor(newCore(t, c.mode).Tables(), addr); got.IsValid() != c.want || c.want && got != addr {
+		tables := newCore(t, c.mode).Tables()
+		if got := c.w.countedFor(tables, addr, proxyMode(tables)); got.IsValid() != c.want || c.want && got != addr {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

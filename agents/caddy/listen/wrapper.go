@@ -137,7 +137,9 @@ func (w *Wrapper) WrapListener(ln net.Listener) net.Listener {
 type listener struct {
 	net.Listener
 	wrapper *Wrapper
-	closed  atomic.Bool
+	// Whether connections begin with a PROXY header, nil where the cluster's setting for HTTP says so.
+	proxy  func(*exchange.Tables) bool
+	closed atomic.Bool
 }
 
 func (l *listener) Accept() (net.Conn, error) {
@@ -160,19 +162,20 @@ func (l *listener) accept() (*Conn, error) {
 		}
 		w := l.wrapper
 		tables := w.core.Tables()
-		if !w.admits(tables, peer) {
+		c := &Conn{Conn: raw, Peer: peer, port: portOf(raw.LocalAddr()), core: w.core, proxy: l.proxy}
+		proxied := c.expectsProxy(tables)
+		if !w.admits(peer, proxied) {
 			w.registry.limiter.refuse(strangerPeer)
 			_ = raw.Close()
 			continue
 		}
-		c := &Conn{Conn: raw, Peer: peer, port: portOf(raw.LocalAddr()), core: w.core}
 		if from, ok := raw.(*socketConn); ok {
 			c.Conn, c.socket, c.named = from.Conn, from.socket, from.socket.name
 		}
 		if w.accounts != nil {
 			c.meter.Init(w.accounts.NodeAccount())
 		}
-		if w.registry.admit(c, w.countedFor(tables, peer)) {
+		if w.registry.admit(c, w.countedFor(tables, peer, proxied)) {
 			return c, nil
 		}
 	}
