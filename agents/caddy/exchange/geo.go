@@ -11,3 +11,28 @@ type Geo interface {
 	// AS returns the number of the autonomous system and its name, 0 and "" when none is recorded.
 	AS(addr netip.Addr) (number uint32, name string, ready bool)
 }
+
+// Place is what databases say about a client's address. A database that is not there has said nothing.
+type Place struct {
+	// Country as Geo returns it.
+	Country string
+	// AS is the number of the autonomous system, Network its name.
+	AS                    uint32
+	Network               string
+	CountryReady, ASReady bool
+}
+
+var place = NewFact[Place]()
+
+// PlaceOf returns where the client of an exchange is. The databases are asked when somebody first asks, once an exchange.
+func PlaceOf(x *Exchange, g Geo) Place {
+	if p, ok := place.Known(x); ok {
+		return p
+	}
+	p := place.Of(x)
+	if g != nil {
+		p.Country, p.CountryReady = g.Country(x.In.Client)
+		p.AS, p.Network, p.ASReady = g.AS(x.In.Client)
+	}
+	return *p
+}

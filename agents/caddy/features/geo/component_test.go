@@ -137,3 +137,51 @@ func TestAFileIsTakenWhenItComesAndKeptWhenTheNextIsBroken(t *testing.T) {
 		t.Errorf("%v %v %q", changed, err, g.systems.lastProblem())
 	}
 }
+
+// asked counts what databases are asked.
+type asked struct {
+	exchange.Geo
+	times int
+}
+
+func (a *asked) AS(addr netip.Addr) (uint32, string, bool) {
+	a.times++
+	return a.Geo.AS(addr)
+}
+
+func TestDatabasesAreAskedOnceAnExchangeWhenSomebodyAsks(t *testing.T) {
+	_, geo := coreWith(t, map[string]any{"geoip_asn": "testdata/asn.mmdb"})
+	system := exchange.Place{AS: 64500, Network: `Example, "The" Net`, ASReady: true}
+	x := &exchange.Exchange{}
+	for name, c := range map[string]struct {
+		client netip.Addr
+		geo    exchange.Geo
+		asks   int
+		want   exchange.Place
+	}{
+		"nobody asks":                 {known, geo, 0, exchange.Place{}},
+		"one asks":                    {known, geo, 1, system},
+		"several ask":                 {known, geo, 3, system},
+		"an address without a record": {unknown, geo, 2, exchange.Place{ASReady: true}},
+		"nothing knows addresses":     {known, nil, 2, exchange.Place{}},
+	} {
+		x.In.Client = c.client
+		counted := &asked{Geo: c.geo}
+		var source exchange.Geo
+		if c.geo != nil {
+			source = counted
+		}
+		var got exchange.Place
+		for range c.asks {
+			got = exchange.PlaceOf(x, source)
+		}
+		want := min(c.asks, 1)
+		if c.geo == nil {
+			want = 0
+		}
+		if got != c.want || counted.times != want {
+			t.Errorf("%s: %+v, asked %d times", name, got, counted.times)
+		}
+		x.Reset()
+	}
+}
