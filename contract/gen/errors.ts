@@ -16,6 +16,7 @@ import { errors as listenPorts } from '../resources/listen-ports.codes.ts';
 import { errors as live } from '../resources/live.codes.ts';
 import { errors as nodeGroups } from '../resources/node-groups.codes.ts';
 import { errors as nodes } from '../resources/nodes.codes.ts';
+import { errors as originTest } from '../resources/origin-test.codes.ts';
 import { errors as protection } from '../resources/protection.codes.ts';
 import { errors as regions } from '../resources/regions.codes.ts';
 import { errors as revisions } from '../resources/revisions.codes.ts';
@@ -48,6 +49,7 @@ export const ERROR_LISTS = [
   live,
   nodeGroups,
   nodes,
+  originTest,
   protection,
   regions,
   revisions,

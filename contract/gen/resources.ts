@@ -26,6 +26,7 @@ import * as nodeGroups from '../resources/node-groups.ts';
 import * as nodes from '../resources/nodes.ts';
 import * as originAllowList from '../resources/origin-allow-list.ts';
 import * as originHealth from '../resources/origin-health.ts';
+import * as originTest from '../resources/origin-test.ts';
 import * as overview from '../resources/overview.ts';
 import * as protectionSettings from '../resources/protection-settings.ts';
 import * as protection from '../resources/protection.ts';
@@ -82,6 +83,7 @@ export const RESOURCE_FILES = [
   nodes,
   originAllowList,
   originHealth,
+  originTest,
   overview,
   protectionSettings,
   protection,

@@ -86,14 +86,14 @@ function parseDomains(texts: readonly string[]): Domain[] {
 }
 
 function parseOrigins(inputs: readonly OriginInput[]): Origin[] {
-  const origins = inputs.map(parseOrigin);
+  const origins = inputs.map((input, index) => parseOrigin(input, `/origins/${index}`));
   if (!origins.some(({ group }) => group === '')) badField('/origins', 'defaultGroup');
   if (origins.every(({ backup }) => backup)) badField('/origins', 'onlyBackups');
   return origins;
 }
 
-function parseOrigin(input: OriginInput, index: number): Origin {
-  const at = `/origins/${index}`;
+/** An origin as it is saved. Throws BAD_REQUEST and ORIGIN_HOST_HEADER_INVALID, naming the field below `at`. */
+export function parseOrigin(input: OriginInput, at: string): Origin {
   const { scheme = 'http', weight = 1, backup = false, group = '' } = input;
   const address = normaliseOriginAddress(input.address) ?? badField(`${at}/address`, 'address');
   const sni = input.sni ? (normaliseHostName(input.sni) ?? badField(`${at}/sni`, 'hostName')) : '';

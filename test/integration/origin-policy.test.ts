@@ -2,7 +2,7 @@ import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import { OriginPolicySchema } from '../../proto/gen/svc/config/v1/cluster_pb.js';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
-import { Api } from '../helpers/resources.ts';
+import { Api, type Body } from '../helpers/resources.ts';
 
 let running: TestConsole;
 let api: Api;
@@ -83,3 +83,34 @@ test.serial('wrong lists are refused with the entry', async (t) => {
   await api.ok('PUT', PATH, { cidrs: Array.from({ length: 256 }, (_, n) => `10.0.0.${n}`) });
   t.is((await api.ok('GET', PATH)).cidrs.length, 256);
 });
+
+test.serial(
+  'a test of an origin keeps to the address policy, names wrong fields, and is bounded for each user',
+  async (t) => {
+    const ask = (origin: object, more: object = {}) => api.call('POST', '/origins/try', { origin, ...more });
+    await api.ok('PUT', PATH, { cidrs: [] });
+    const refused = (await ask({ address: '127.0.0.1', port: 9 })).body;
+    t.like(refused, { address: '127.0.0.1', range: '127.0.0.0/8', status: null, steps: [{ failure: 'forbidden' }] });
+    await api.ok('PUT', PATH, { cidrs: ['127.0.0.0/8'] });
+    const { port } = new URL(running.url);
+    const responds = (await ask({ address: '127.0.0.1', port: Number(port) }, { path: '/healthz' })).body;
+    t.deepEqual(
+      responds.steps.map(({ step, failure }: Body) => [step, failure]),
+      [
+        ['address', null],
+        ['connect', null],
+        ['response', null],
+      ],
+    );
+    t.is(responds.status, 200);
+    await api.badField(t, '/origin/address', 'POST', '/origins/try', { origin: { address: 'a b' } });
+    await api.badField(t, '/path', 'POST', '/origins/try', { origin: { address: 'a.example' }, path: '/ x' });
+    const hostHeader = { address: 'a.example', hostHeader: 'a/b' };
+    t.is((await ask(hostHeader)).body.code, 'ORIGIN_HOST_HEADER_INVALID');
+    await api.ok('PUT', PATH, { cidrs: [] });
+    const rest = await Promise.all(Array.from({ length: 20 }, () => ask({ address: '127.0.0.1' })));
+    const over = rest.filter(({ status }) => status === 429);
+    t.is(over.length, 2, 'two of the twenty were spent above');
+    t.like(over[0]!.body, { code: 'ORIGIN_TEST_LIMIT', data: { limit: 20 } });
+  },
+);

@@ -170,6 +170,8 @@ export const ERROR_STATUS = {
   NODE_GROUP_CLUSTER_MISMATCH: 400,
   /** This node does not exist. */
   NODE_NOT_FOUND: 404,
+  /** Too many origin tests; a user may run `data.limit` in a minute. Retry after `data.retryAfterSeconds` seconds. */
+  ORIGIN_TEST_LIMIT: 429,
   /** `powHighDifficulty` is below `powDifficulty`. Use at least `data.min`. */
   PROTECTION_POW_DIFFICULTY: 400,
   /** This region does not exist. */

@@ -1253,6 +1253,23 @@ export interface OriginSettings {
   grpc: boolean;
 }
 
+export interface OriginTest {
+  /** Steps in order, up to the first that failed. 1 to 4 entries. */
+  steps: Array<{
+    /** address: resolves the name and applies the address policy; connect: TCP; tls: only with `https`; response: one GET up to the headers of the response. */
+    step: 'address' | 'connect' | 'tls' | 'response';
+    /** Duration of the step in milliseconds. */
+    milliseconds: number;
+    failure: 'not_found' | 'forbidden' | 'refused' | 'unreachable' | 'timeout' | 'closed' | 'certificate_expired' | 'certificate_name' | 'certificate_untrusted' | 'handshake' | 'not_http2' | 'not_http' | null;
+  }>;
+  /** Address that was connected to, or that the address policy forbids; null: the name has none. */
+  address: string | null;
+  /** Special-purpose range of a forbidden address. */
+  range: string | null;
+  /** Status of the response. */
+  status: number | null;
+}
+
 export interface Overview {
   /** Time of the figures, at most 2 s ago. */
   readAt: string;

@@ -38,6 +38,7 @@ import type {
   ObjectChange,
   OriginHealth,
   OriginInput,
+  OriginTest,
   Overview,
   PlatformRules,
   ProtectionSettings,
@@ -1284,6 +1285,20 @@ export interface NodesMetricsOutput {
     activeConnections: number;
   } | null>;
 }
+
+export interface SitesTryOriginInput {
+  origin: OriginInput;
+  /** `Host` of the request if the origin has no host header. Default: the address of the origin. Up to 1024 characters. */
+  host?: string | undefined;
+  /** Path and query of the request. Up to 1024 characters; default "/". */
+  path?: string | undefined;
+  /** Whether HTTPS origins must present a valid certificate. Default true. */
+  tlsVerify?: boolean | undefined;
+  /** HTTP version used with origins. http2: by ALPN with HTTPS origins, by prior knowledge with HTTP origins; an origin that does not speak HTTP/2 fails. WebSockets use HTTP/1.1. Nodes need the capability `origin-http2-v1`. Default "http1". */
+  protocol?: 'http1' | 'http2' | undefined;
+}
+
+export type SitesTryOriginOutput = OriginTest;
 
 export interface OverviewGetInput {
   /** Limits the response to this cluster. Default: all clusters. 1 to 64 characters. */
@@ -3276,6 +3291,12 @@ export interface Operations {
     idempotencyKey: false;
     codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'NODE_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
+  'sites.tryOrigin': {
+    input: SitesTryOriginInput;
+    output: SitesTryOriginOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'ORIGIN_HOST_HEADER_INVALID' | 'ORIGIN_TEST_LIMIT' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
   'overview.get': {
     input: OverviewGetInput;
     output: OverviewGetOutput;
@@ -3870,6 +3891,7 @@ export const OPERATIONS = {
   'nodes.disable': { method: 'POST', path: '/nodes/{id}/disable', query: false, text: false },
   'nodes.enable': { method: 'POST', path: '/nodes/{id}/enable', query: false, text: false },
   'nodes.metrics': { method: 'GET', path: '/nodes/{id}/metrics', query: true, text: false },
+  'sites.tryOrigin': { method: 'POST', path: '/origins/try', query: false, text: false },
   'overview.get': { method: 'GET', path: '/overview', query: true, text: false },
   'overview.traffic': { method: 'GET', path: '/overview/traffic', query: true, text: false },
   'platformRules.get': { method: 'GET', path: '/platform-rules', query: true, text: false },
@@ -4338,6 +4360,8 @@ export interface Api {
     setEnabled: Call<'sites.setEnabled'>;
     /** Returns the level, load and Under Attack state of a site, with its last change. `GET /sites/{id}/standing`: For operators; a read-only access key suffices. */
     standing: Call<'sites.standing'>;
+    /** Tests an origin from the console, for at most 10 seconds. `POST /origins/try`: For operators; a read-only access key is rejected. */
+    tryOrigin: Call<'sites.tryOrigin'>;
     /** Returns the saved settings of a site that no node runs. `GET /sites/{id}/unpublished`: For operators; a read-only access key suffices. */
     unpublished: Call<'sites.unpublished'>;
     /** Changes the given fields of a site. Inside `originSettings`, omitted `activeHealthCheck`, `tries`, `statusRetry`, `sessionAffinity`, `protocol` and `grpc` keep their values; other omitted fields return to their defaults. `PATCH /sites/{id}`: For operators; a read-only access key is rejected. */

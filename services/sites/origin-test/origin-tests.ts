@@ -1,0 +1,49 @@
+// Origins that operators test from the console: the address policy of nodes holds here too, and each user has a budget, so
+// that the console is no scanner.
+import { fail } from '../../../contract/errors.ts';
+import type { Input } from '../../../contract/procedure.ts';
+import {
+  ORIGIN_TEST_SECONDS,
+  ORIGIN_TESTS_A_MINUTE,
+  type OriginTest,
+  type originTest,
+} from '../../../contract/resources/origin-test.ts';
+import { readOriginAllowList } from '../../../models/sites/origin-allow-list.ts';
+import type { Actor, Call } from '../../../runtime/call.ts';
+import type { Runtime } from '../../../runtime/runtime.ts';
+import { parseOrigin } from '../site-content.ts';
+import { testOrigin } from './test-origin.ts';
+
+const MINUTE_MS = 60_000;
+
+export class OriginTests {
+  readonly #runtime: Runtime;
+  /** When each user began the tests of the last minute. */
+  readonly #begun = new Map<string, number[]>();
+
+  constructor(runtime: Runtime) {
+    this.#runtime = runtime;
+  }
+
+  /** Throws the contract's errors. */
+  async run(input: Input<typeof originTest.tryOrigin>, call: Call): Promise<OriginTest> {
+    const origin = parseOrigin(input.origin, '/origin');
+    this.#take(call.actor);
+    const allow = await readOriginAllowList(this.#runtime.pools.api);
+    const { host = '', path = '/', tlsVerify = true, protocol = 'http1' } = input;
+    const timeoutMs = ORIGIN_TEST_SECONDS * 1000;
+    return testOrigin({ origin, host, path, tlsVerify, protocol, allow, timeoutMs });
+  }
+
+  #take({ type, id }: Actor): void {
+    const now = performance.now();
+    for (const [user, times] of this.#begun) if (times.at(-1)! <= now - MINUTE_MS) this.#begun.delete(user);
+    const user = `${type} ${id}`;
+    const recent = (this.#begun.get(user) ?? []).filter((at) => at > now - MINUTE_MS);
+    if (recent.length >= ORIGIN_TESTS_A_MINUTE) {
+      const retryAfterSeconds = Math.max(1, Math.ceil((recent[0]! + MINUTE_MS - now) / 1000));
+      fail('ORIGIN_TEST_LIMIT', { limit: ORIGIN_TESTS_A_MINUTE, retryAfterSeconds });
+    }
+    this.#begun.set(user, [...recent, now]);
+  }
+}
