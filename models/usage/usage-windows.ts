@@ -90,20 +90,22 @@ async function writeRecords(trx: Knex, starts: readonly Date[]): Promise<void> {
          on conflict (window_start, site_id) do update set requests = excluded.requests, bytes_sent = excluded.bytes_sent,
            bytes_received = excluded.bytes_received, revision = r.revision + 1, seq = excluded.seq,
            updated_at = excluded.updated_at
-     ), hours as (${addTo('usage_hour', 'starts_at, site_id', `date_trunc('hour', start, 'UTC'), site_id`)}
-     ), days as (${addTo('usage_day', 'starts_at, site_id', `date_trunc('day', start, 'UTC'), site_id`)}
+     ), hours as (${addTo('usage_hour', 'starts_at, site_id', `date_trunc('hour', start, 'UTC'), site_id`, 'differing')}
+     ), days as (${addTo('usage_day', 'starts_at, site_id', `date_trunc('day', start, 'UTC'), site_id`, 'differing')}
+     ), of_all as (
+       select start, sum(more_requests) as more_requests, sum(more_sent) as more_sent, sum(more_received) as more_received
+         from differing group by start
      )
-     ${addTo('usage_total', 'seconds, starts_at', `seconds, ${startOf('seconds', 'start')}`, `unnest(array[${TOTALS}]) as seconds`)}`,
+     ${addTo('usage_total', 'seconds, starts_at', `seconds, ${startOf('seconds', 'start')}`, `of_all cross join unnest(array[${TOTALS}]) as seconds`)}`,
     [starts] as never,
   );
 }
 
-/** Adds the differences to the sums of a table with this key; `key` are its values, of `differing` and what it is joined with. */
-function addTo(table: string, columns: string, key: string, joined?: string): string {
-  return `insert into ${table} as p (${columns}, requests, bytes_sent, bytes_received)
-       select ${key}, sum(more_requests), sum(more_sent), sum(more_received)
-         from differing ${joined ? `cross join ${joined}` : ''} group by 1, 2 order by 1, 2
-       on conflict (${columns}) do update set requests = p.requests + excluded.requests,
+/** Adds differences to the sums of a table with this key; `values` are those of the key in `source`. */
+function addTo(table: string, key: string, values: string, source: string): string {
+  return `insert into ${table} as p (${key}, requests, bytes_sent, bytes_received)
+       select ${values}, sum(more_requests), sum(more_sent), sum(more_received) from ${source} group by 1, 2 order by 1, 2
+       on conflict (${key}) do update set requests = p.requests + excluded.requests,
          bytes_sent = p.bytes_sent + excluded.bytes_sent, bytes_received = p.bytes_received + excluded.bytes_received`;
 }
 
