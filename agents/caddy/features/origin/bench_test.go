@@ -81,6 +81,18 @@ func BenchmarkProxy1KiB(b *testing.B) {
 	load(b, e.Listener.Addr().String(), 1024)
 }
 
+// The same origin over both versions of HTTP.
+func BenchmarkProxyByProtocol1KiB(b *testing.B) {
+	body := strings.Repeat("x", 1024)
+	serve := func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, body) }
+	b.Run("HTTP/1.1", func(b *testing.B) {
+		load(b, newEdge(b, settings(), originAt("a", addressOf(httpOrigin(b, serve)))).Listener.Addr().String(), len(body))
+	})
+	b.Run("HTTP/2", func(b *testing.B) {
+		load(b, newStandardEdge(b, settings(), originAt("a", addressOf(h2cOrigin(b, serve)))).Listener.Addr().String(), len(body))
+	})
+}
+
 func BenchmarkStandardReverseProxy1KiB(b *testing.B) {
 	o := fixedOrigin(b, 1024)
 	target, _ := url.Parse("http://" + o.Addr().String())
