@@ -23,6 +23,14 @@ import (
 // grpcOrigin echoes each message as it comes, and its status in trailers that nobody announced. /error is an error without a
 // message. Requests of other kinds learn their protocol.
 func grpcOrigin(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/events" {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "first ")
+		_ = http.NewResponseController(w).Flush()
+		time.Sleep(2 * writeIdle)
+		fmt.Fprint(w, "second")
+		return
+	}
 	if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
 		fmt.Fprint(w, r.Proto)
 		return
@@ -169,6 +177,11 @@ func TestGRPC(t *testing.T) {
 					!strings.HasSuffix(want, h.Get("X-Svc-Error")) || h.Get("X-Svc-Error") == "" || len(body) > 0 {
 					t.Errorf("%s: %d %v %q", at, response.StatusCode, h, body)
 				}
+			}
+			// Silence of the origin does not end other responses, either.
+			events := way.start(ctx, "a.test", "/events", "application/x-www-form-urlencoded", strings.NewReader("x=y"))
+			if body, err := io.ReadAll(events.Body); err != nil || string(body) != "first second" {
+				t.Errorf("%q %v", body, err)
 			}
 			// Other requests of the site are as any: the WAF does not know this type.
 			web := way.start(ctx, "a.test", "/x", "application/grpc-web", strings.NewReader("x"))

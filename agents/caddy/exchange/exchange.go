@@ -115,7 +115,7 @@ type Memory interface {
 // WriteBound limits the writes that follow to the time in which something must go on.
 type WriteBound interface {
 	BoundWrites()
-	// Lasts sets the time in which something must go on.
+	// Lasts lets so much time pass between two writes, where less was allowed.
 	Lasts(idle time.Duration)
 	// Gather has the answer that is written next, with a body of so many bytes, leave in one piece.
 	Gather(bodyBytes int)

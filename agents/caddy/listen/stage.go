@@ -59,8 +59,12 @@ func (c *carried) BoundWrites() {
 	}
 }
 
-// Lasts has writes wait for the client as long as it says, from now on.
+// Lasts has a stream of its own go on for so long without a write: servers of HTTP/2 end a stream whose limit passed, also
+// where nothing waits to be written.
 func (c *carried) Lasts(idle time.Duration) {
+	if c.control == nil || idle <= c.writeIdle {
+		return
+	}
 	c.writeIdle, c.bounded = idle, time.Time{}
 	c.BoundWrites()
 }

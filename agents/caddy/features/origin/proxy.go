@@ -17,6 +17,10 @@ func (f Fetcher) Respond(x *exchange.Exchange) *exchange.Answer {
 		return pages.Respond(x, http.StatusBadGateway, pages.NoOrigin)
 	}
 	t.x, t.in, t.body, t.outcome = x, &x.In, &x.Body, exchange.Origin.Of(x)
+	if x.Writes != nil {
+		// While the origin is silent, nothing is written.
+		x.Writes.Lasts(t.times.read)
+	}
 	if exchange.IsGRPC(x) {
 		t.times = t.times.within(x.In.Header["Grpc-Timeout"])
 	}
