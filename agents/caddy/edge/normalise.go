@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
-	"unsafe"
 
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
@@ -76,14 +75,10 @@ func assignRequestID(in *exchange.Inbound) {
 	var raw [16]byte
 	binary.LittleEndian.PutUint64(raw[:8], rand.Uint64())
 	binary.LittleEndian.PutUint64(raw[8:], rand.Uint64())
-	// One piece of memory for the text and the list it is in.
-	made := new(struct {
-		values [1]string
-		text   [32]byte
-	})
-	hex.Encode(made.text[:], raw[:])
-	made.values[0] = unsafe.String(&made.text[0], len(made.text))
-	in.ID, in.IDHeader = made.values[0], made.values[:]
+	var text [32]byte
+	hex.Encode(text[:], raw[:])
+	in.ID = string(text[:])
+	in.IDHeader = []string{in.ID}
 }
 
 func isRequestID(s string) bool {

@@ -3,7 +3,6 @@ package exchange
 import (
 	"net/http"
 	"strconv"
-	"unsafe"
 )
 
 // Send writes an answer to the client; only SendInterim writes before it. ok is false when the answer did
@@ -152,13 +151,5 @@ func (x *Exchange) sendUpgrade(a *Answer) bool {
 	return true
 }
 
-// decimal is the value of a header: one piece of memory for the text and the list it is in.
-func decimal(n int) []string {
-	made := new(struct {
-		values [1]string
-		text   [20]byte
-	})
-	text := strconv.AppendInt(made.text[:0], int64(n), 10)
-	made.values[0] = unsafe.String(&made.text[0], len(text))
-	return made.values[:]
-}
+// decimal is the value of a header.
+func decimal(n int) []string { return []string{strconv.Itoa(n)} }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -280,5 +281,44 @@ func TestNoHTTP2WithoutLimitsOnFrames(t *testing.T) {
 	}
 	if answer, err := io.ReadAll(c); err == nil && len(answer) > 0 {
 		t.Errorf("%q", answer)
+	}
+}
+
+// The limits on frames cost time with each request, and end a flood: the README has the figures.
+func BenchmarkFrameLimits(b *testing.B) {
+	var request, pings bytes.Buffer
+	_ = http2.NewFramer(&request, nil).WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: make([]byte, 40), EndStream: true, EndHeaders: true})
+	for range 1000 {
+		_ = http2.NewFramer(&pings, nil).WritePing(false, [8]byte{})
+	}
+	b.Run("request", func(b *testing.B) {
+		c := &framedConn{errors: &tally{}}
+		for range b.N {
+			_ = c.follow(request.Bytes())
+		}
+	})
+	for name, limited := range map[string]bool{"ping of a flood/with": true, "ping of a flood/without": false} {
+		b.Run(name, func(b *testing.B) {
+			client, conn := net.Pipe()
+			defer client.Close()
+			if limited {
+				conn = &framedConn{Conn: conn, errors: &tally{}}
+			}
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				new(http2.Server).ServeConn(conn, &http2.ServeConnOpts{Handler: http.NotFoundHandler()})
+			}()
+			go func() { _, _ = io.Copy(io.Discard, client) }()
+			_, _ = io.WriteString(client, http2.ClientPreface)
+			_ = http2.NewFramer(client, nil).WriteSettings()
+			for sent := 0; sent < b.N; sent += 1000 {
+				if _, err := client.Write(pings.Bytes()); err != nil {
+					break
+				}
+			}
+			_ = client.Close()
+			<-ended
+		})
 	}
 }
