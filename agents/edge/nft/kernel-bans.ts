@@ -159,9 +159,13 @@ export class KernelBans {
 
   /** A text says why the table cannot be compared. */
   private repair(found: TableDifference | string): void {
-    if (typeof found === 'string' || found.rules) {
-      const error = typeof found === 'string' ? found : 'its rules differ';
-      this.log.warn('kernel ban table was changed by another program, agent rewrites it', { error });
+    if (typeof found === 'string') {
+      this.log.warn('kernel ban table cannot be compared, agent rewrites it', { error: found });
+      this.resync();
+      return;
+    }
+    if (found.rules) {
+      this.log.warn('rules of the kernel ban table were changed by another program, agent rewrites the table');
       this.resync();
       return;
     }
