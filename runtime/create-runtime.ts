@@ -24,6 +24,8 @@ const STATEMENT_MS = 15_000;
 const JOBS_WAIT_MS = 120_000;
 /** A command that takes longer has met a stalled Redis; blocking readers have connections without this bound. */
 const COMMAND_MS = 2_000;
+/** Without a byte of Redis after a command: the link died without a word, and is replaced. */
+export const DEAD_LINK_MS = 5_000;
 const LONGEST_RETRY_MS = 2_000;
 /** Of one cluster: more than are made in the time that one may wait. */
 const MOST_WAITING_PUBLICATIONS = 1_000;
@@ -76,6 +78,7 @@ export function createRuntime(
       autoPipeliningIgnoredCommands: ['svcCountRequests'],
       enableOfflineQueue: false,
       commandTimeout: COMMAND_MS,
+      socketTimeout: DEAD_LINK_MS,
       maxRetriesPerRequest: 0,
     }),
     newRedis: () => connect('reader', { maxRetriesPerRequest: null }),
@@ -109,6 +112,12 @@ export function createRuntime(
 /** A connection with the options that every one has. */
 export function createRedis(url: string, options: RedisOptions): Redis {
   const redis = new Redis(url, { ...redisOptions(), ...options });
+  // The client's timer of `socketTimeout` outlives the connection and would end the next one.
+  redis.on('close', () => {
+    const timed = redis as unknown as { socketTimeoutTimer: NodeJS.Timeout | undefined };
+    clearTimeout(timed.socketTimeoutTimer);
+    timed.socketTimeoutTimer = undefined;
+  });
   // After a reconnect the client subscribes again by itself and hears of no failure: a connection that ended meanwhile
   // would end the process. Whoever subscribes first still gets the failure.
   const subscribe = redis.subscribe.bind(redis) as (...channels: unknown[]) => Promise<unknown>;

@@ -3,7 +3,7 @@
 // again; this one keeps its two connections for life.
 import type { Redis } from 'ioredis';
 import { type BrokerOptions, Transporters } from 'moleculer';
-import { createRedis } from './create-runtime.ts';
+import { createRedis, DEAD_LINK_MS } from './create-runtime.ts';
 import type { PacketCipher } from './packet-cipher.ts';
 import { PACKETS, PacketGuard } from './packet-guard.ts';
 import type { PacketSeal } from './packet-seal.ts';
@@ -13,6 +13,9 @@ export const PACKETS_UNDERSTOOD = { packets: PACKETS };
 
 /** Packets of calls. They alone hold what clients and services tell each other. */
 const OF_CALLS = new Set(['REQ', 'RES', 'EVENT']);
+
+/** Between two questions whether a connection that only listens is alive. */
+const PING_MS = 1_000;
 
 interface KnownNode {
   local: boolean;
@@ -45,9 +48,14 @@ class RedisTransporter extends (Transporters.Redis as unknown as new (options: u
 
   /** Resolves once both connections were ready for the first time, however long that takes. */
   async connect(): Promise<void> {
-    const sub = createRedis(this.#url, { maxRetriesPerRequest: null });
+    const sub = createRedis(this.#url, { maxRetriesPerRequest: null, socketTimeout: DEAD_LINK_MS });
     // Without a queue: a request that waited for Redis would run after its caller was told that it did not.
-    const pub = createRedis(this.#url, { enableOfflineQueue: false, maxRetriesPerRequest: 0 });
+    const pub = createRedis(this.#url, {
+      enableOfflineQueue: false,
+      maxRetriesPerRequest: 0,
+      socketTimeout: DEAD_LINK_MS,
+    });
+    askWhetherAlive(sub);
     this.clientSub = sub;
     this.clientPub = pub;
     sub.on('messageBuffer', (channel: Buffer, packet: Buffer) => {
@@ -109,6 +117,14 @@ class RedisTransporter extends (Transporters.Redis as unknown as new (options: u
     if (!node) return OF_CALLS.has(command) ? 'encrypted' : 'signed';
     return reads(node) ? 'encrypted' : 'signed';
   }
+}
+
+/** A connection that only listens would not notice that its link died. */
+function askWhetherAlive(redis: Redis): void {
+  const timer = setInterval(() => {
+    if (redis.status === 'ready') redis.ping().catch(() => undefined);
+  }, PING_MS).unref();
+  redis.once('end', () => clearInterval(timer));
 }
 
 function reads({ local, metadata }: KnownNode): boolean {

@@ -352,13 +352,16 @@ test.serial('without Redis requests are answered and changes are saved; readines
   });
 });
 
-test.serial('services in several processes find each other again after Redis was away', async (t) => {
+/** A gateway and a service in different processes; `remote` asks for the service. */
+async function twoProcesses(t: { teardown(work: () => Promise<void>): void }) {
   const { redisUrl } = await servers();
   const link: TcpProxy = await tcpProxy(redisUrl);
+  t.teardown(() => link.close());
   const env = { REDIS_URL: throughProxy(redisUrl, link), LOG_LEVEL: 'fatal' };
   const web = await startTestConsole({
     env: { ...env, SERVICES: 'api-gateway,auth,access-keys,account,system,clusters' },
   });
+  t.teardown(() => web.stop());
   const shared = {
     database: { url: web.databaseUrl },
     masterKey: web.env.SVC_MASTER_KEY!,
@@ -366,20 +369,28 @@ test.serial('services in several processes find each other again after Redis was
     setUp: false,
   };
   const other = await startTestConsole({ ...shared, env: { ...env, SERVICES: 'settings' } });
-  try {
-    const key = { 'x-api-key': web.client.accessKey };
-    const remote = () => web.client.request<ErrorBody>('GET', '/api/v1/settings', undefined, key);
-    await eventually(async () => (await remote()).status === 200, { what: 'an answer from the other process' });
-    link.cut();
-    t.is((await remote()).status, 503);
-    t.is((await web.client.request('GET', '/api/v1/clusters', undefined, key)).status, 200);
-    link.restore();
-    await eventually(async () => (await remote()).status === 200, { what: 'an answer after the break' });
-  } finally {
-    await other.stop();
-    await web.stop();
-    await link.close();
-  }
+  t.teardown(() => other.stop());
+  const key = { 'x-api-key': web.client.accessKey };
+  const remote = () => web.client.request<ErrorBody>('GET', '/api/v1/settings', undefined, key);
+  await eventually(async () => (await remote()).status === 200, { what: 'an answer from the other process' });
+  return { link, web, key, remote };
+}
+
+test.serial('services in several processes find each other again after Redis was away', async (t) => {
+  const { link, web, key, remote } = await twoProcesses(t);
+  link.cut();
+  t.is((await remote()).status, 503);
+  t.is((await web.client.request('GET', '/api/v1/clusters', undefined, key)).status, 200);
+  link.restore();
+  await eventually(async () => (await remote()).status === 200, { what: 'an answer after the break' });
+});
+
+test.serial('a link to Redis that died without a word is replaced', async (t) => {
+  const { link, remote } = await twoProcesses(t);
+  link.freeze();
+  await eventually(async () => (await remote()).status === 503, { what: 'the refusal' });
+  await eventually(async () => (await remote()).status === 200, { what: 'an answer over new links' });
+  t.is((await remote()).status, 200);
 });
 
 // Stop and death ------------------------------------------------------------------------------------------------------
