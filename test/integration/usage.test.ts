@@ -166,7 +166,7 @@ test.serial('late data of a site reads and writes the sums of no other', async (
   const other = (await api.site(clusterId, 'other-sums.example')).id;
   await report([{ at: hour }, { at: hour, siteId: other }]);
   await rollUp();
-  // Who sums the hour of all sites again would put this right.
+  // A job that sums the hour of all sites again would correct this.
   await api
     .sql('usage_hour')
     .where({ site_id: other, starts_at: iso(hour) })
