@@ -36,6 +36,21 @@ test.serial(
   },
 );
 
+test.serial('a page opens although the console did not respond to its first requests', async (t) => {
+  const site = await stories.newSite();
+  const visitor = await stories.operatorVisit('/account');
+  const { page } = visitor;
+  const answers = [
+    (route: Route) => route.abort('connectionreset'),
+    (route: Route) => route.fulfill({ status: 503, json: { code: 'SERVICE_UNAVAILABLE', message: '', data: {} } }),
+  ];
+  await page.route('**/rpc/account/me', (route) => answers.shift()?.(route) ?? route.continue());
+  await page.goto(`/sites/${site.id}/settings`);
+  await page.getByLabel('Name', { exact: true }).waitFor();
+  t.deepEqual(answers, []);
+  await visitor.close();
+});
+
 test.serial('a slow API shows progress and is asked once, however often one clicks', async (t) => {
   const site = await stories.newSite();
   const visitor = await stories.operatorVisit(`/sites/${site.id}/settings`);

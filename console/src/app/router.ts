@@ -9,6 +9,7 @@ import {
   type RouteRecordRaw,
   RouterView,
 } from 'vue-router';
+import { asCallError } from '@/shared/api/call-error.ts';
 import { loadMessages, tx } from '@/shared/i18n/i18n.ts';
 import type { Text } from '@/shared/i18n/locale.ts';
 import { pageSubject } from '@/shared/page/page-context.ts';
@@ -91,9 +92,23 @@ router.beforeEach(async (to) => {
   const session = useSession();
   if (session.me) return true;
   fetchAhead(to);
-  if (await session.refresh()) return true;
+  if (await untilAnswered(() => session.refresh())) return true;
   return entrance(to.fullPath);
 });
+
+const ASK_AGAIN_MS = 1_000;
+
+/** Repeats a read that failed for a reason that passes: a navigation that fails would leave a blank page. */
+async function untilAnswered<T>(read: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await read();
+    } catch (error) {
+      if (!asCallError(error).retryable) throw error;
+      await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
+    }
+  }
+}
 
 /** Fetches the page and its messages while the console is asked who is signed in; the navigation tells of failures. */
 function fetchAhead(to: RouteLocationNormalized): void {
@@ -108,7 +123,7 @@ async function entrance(target: string) {
     import('@/shared/api/call.ts'),
     import('@contract/resources/system.ts'),
   ]);
-  const { initialized } = await call(system.status, {}, { renewSession: false });
+  const { initialized } = await untilAnswered(() => call(system.status, {}, { renewSession: false }));
   return initialized ? { path: '/login', query: target === '/' ? {} : { to: target } } : { path: '/setup' };
 }
 
