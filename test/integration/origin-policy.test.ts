@@ -105,6 +105,8 @@ test.serial(
     t.is(responds.status, 200);
     await api.badField(t, '/origin/address', 'POST', '/origins/try', { origin: { address: 'a b' } });
     await api.badField(t, '/path', 'POST', '/origins/try', { origin: { address: 'a.example' }, path: '/ x' });
+    for (const host of ['a b', 'a.example\r\nx: y', 'a/b'])
+      await api.badField(t, '/host', 'POST', '/origins/try', { origin: { address: 'a.example' }, host });
     const hostHeader = { address: 'a.example', hostHeader: 'a/b' };
     t.is((await ask(hostHeader)).body.code, 'ORIGIN_HOST_HEADER_INVALID');
     await api.ok('PUT', PATH, { cidrs: [] });

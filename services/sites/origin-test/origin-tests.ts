@@ -1,6 +1,6 @@
 // Origins that operators test from the console: the address policy of nodes holds here too, and each user has a budget, so
 // that the console is no scanner.
-import { fail } from '../../../contract/errors.ts';
+import { badField, fail } from '../../../contract/errors.ts';
 import type { Input } from '../../../contract/procedure.ts';
 import {
   ORIGIN_TEST_SECONDS,
@@ -8,6 +8,7 @@ import {
   type OriginTest,
   type originTest,
 } from '../../../contract/resources/origin-test.ts';
+import { normaliseHostHeader } from '../../../contract/scalars/host-header.ts';
 import { readOriginAllowList } from '../../../models/sites/origin-allow-list.ts';
 import type { Actor, Call } from '../../../runtime/call.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
@@ -28,9 +29,10 @@ export class OriginTests {
   /** Throws the contract's errors. */
   async run(input: Input<typeof originTest.tryOrigin>, call: Call): Promise<OriginTest> {
     const origin = parseOrigin(input.origin, '/origin');
+    const host = normaliseHostHeader(input.host ?? '') ?? badField('/host', 'hostName');
     this.#take(call.actor);
     const allow = await readOriginAllowList(this.#runtime.pools.api);
-    const { host = '', path = '/', tlsVerify = true, protocol = 'http1' } = input;
+    const { path = '/', tlsVerify = true, protocol = 'http1' } = input;
     const timeoutMs = ORIGIN_TEST_SECONDS * 1000;
     return testOrigin({ origin, host, path, tlsVerify, protocol, allow, timeoutMs });
   }
