@@ -16,7 +16,7 @@ import (
 	"edge.svc/caddy/internal/exchangetest"
 )
 
-var addresses = regexp.MustCompile(`(?i)(?:href|src|action|url\()\s*=?\s*["']?([^"'>\s)]+)`)
+var addresses = regexp.MustCompile(`(?i)(?:\b(?:href|src|action)\s*=|\burl\()\s*["']?([^"'>\s)]+)`)
 
 func TestPages(t *testing.T) {
 	for kind, demand := range map[string]Demand{
