@@ -40,6 +40,9 @@ export const CAPABILITIES = {
   'active-health-v1': 'checks the origins of sites by itself, and reports their health',
   'origin-http2-v1': 'HTTP/2 to origins and gRPC, as each site sets it',
   'error-pages-v1': 'error pages of sites and of the platform, and maintenance',
+  'cache-v1': 'stores responses of origins, as the cache rules and settings of each site say',
+  'cache-zone-v1': 'disk space for the cache, as the cluster and the node set it',
+  'purge-method-v1': 'purges by PURGE requests with the key of a site',
   'vitals-v1': 'reports every 5 s the health of sites that just changed, while the console requests it',
 } as const;
 

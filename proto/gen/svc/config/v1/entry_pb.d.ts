@@ -24,7 +24,7 @@ export declare const file_svc_config_v1_entry: GenFile;
 export declare type Entry = Message<"svc.config.v1.Entry"> & {
   /**
    * Kind of the entry: "site", "ip-list", "ip-list-chunk", "client-ip", "unknown-hosts", "header-limit", "origin-policy", and those
-   * of protection.proto, rules.proto and https.proto.
+   * of protection.proto, rules.proto, https.proto and cache.proto.
    *
    * @generated from field: string kind = 1;
    */

@@ -31,7 +31,7 @@ const (
 type Entry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Kind of the entry: "site", "ip-list", "ip-list-chunk", "client-ip", "unknown-hosts", "header-limit", "origin-policy", and those
-	// of protection.proto, rules.proto and https.proto.
+	// of protection.proto, rules.proto, https.proto and cache.proto.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Id of the resource the entry was compiled from; "" for kinds of which a cluster has one.
 	Id string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
