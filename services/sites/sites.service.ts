@@ -14,7 +14,7 @@ import { launchCheck } from './launch-check.ts';
 import { getSite, listSites } from './list-sites.ts';
 import { getOriginAllowList, setOriginAllowList } from './origin-allow-list.ts';
 import { originHealthOf } from './origin-health.ts';
-import { OriginTests } from './origin-test/origin-tests.ts';
+import { OriginTests } from './origin-tests.ts';
 import { setSiteEnabled } from './set-site-enabled.ts';
 import { siteFeatures } from './site-features.ts';
 import { standingOf } from './site-standing.ts';

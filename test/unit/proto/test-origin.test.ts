@@ -4,8 +4,8 @@ import { createServer as createH2 } from 'node:http2';
 import { createServer as createHttps } from 'node:https';
 import { type AddressInfo, createServer as createTcp, type Server } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
-import { type TestedOrigin, testOrigin } from '../../../../services/sites/origin-test/test-origin.ts';
-import { testCertificate } from '../../../helpers/site-certificates.ts';
+import { type TestedOrigin, testOrigin } from '../../../proto/origin-test/test-origin.ts';
+import { testCertificate } from '../../helpers/site-certificates.ts';
 
 const HOST = '127.0.0.1';
 

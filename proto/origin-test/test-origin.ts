@@ -1,16 +1,17 @@
-// One request to an origin, as a node would send it, with each step told apart. Nothing of the response but its status is
-// read, and no connection outlives the test.
+// One request to an origin, with each step told apart: the console and nodes run it. Nothing of the response but its status
+// is read, and no connection outlives the test.
 import { connect, isIP, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
-import type { OriginTest } from '../../../contract/resources/origin-test.ts';
-import type { Origin, OriginSettings } from '../../../contract/resources/site-origins.ts';
-import { AddressRefused, resolveChecked } from '../../../proto/address-policy.ts';
+import { AddressRefused, resolveChecked } from '../address-policy.ts';
 import { type Failure, failureOf, StepFailed } from './failures.ts';
 import { requestStatus } from './request-status.ts';
 
-export interface TestedOrigin extends Pick<OriginSettings, 'tlsVerify' | 'protocol'> {
-  origin: Origin;
+/** As the contract has it. */
+export interface TestedOrigin {
+  origin: { address: string; scheme: 'http' | 'https'; port: number; hostHeader: string; sni: string };
+  tlsVerify: boolean;
+  protocol: 'http1' | 'http2';
   /** Of the request, where the origin has no host header; '' for its address. */
   host: string;
   path: string;
@@ -20,15 +21,24 @@ export interface TestedOrigin extends Pick<OriginSettings, 'tlsVerify' | 'protoc
   timeoutMs: number;
 }
 
-type Step = OriginTest['steps'][number]['step'];
+export const STEPS = ['address', 'connect', 'tls', 'response'] as const;
+export type Step = (typeof STEPS)[number];
+
+/** As the contract has it. */
+export interface OriginTestResult {
+  steps: { step: Step; milliseconds: number; failure: Failure | null }[];
+  address: string | null;
+  range: string | null;
+  status: number | null;
+}
 
 const MAX_ADDRESSES = 4;
 /** Of each address, so that the next one is reached too. */
 const CONNECT_MS = 3000;
 
 /** Never throws for what an origin does. */
-export async function testOrigin(tested: TestedOrigin): Promise<OriginTest> {
-  const result: OriginTest = { steps: [], address: null, range: null, status: null };
+export async function testOrigin(tested: TestedOrigin): Promise<OriginTestResult> {
+  const result: OriginTestResult = { steps: [], address: null, range: null, status: null };
   const signal = AbortSignal.timeout(tested.timeoutMs);
   const open: Duplex[] = [];
   const step = async <T>(name: Step, run: () => Promise<T>): Promise<T> => {
@@ -60,7 +70,7 @@ export async function testOrigin(tested: TestedOrigin): Promise<OriginTest> {
 
 async function takeSteps(
   { origin, host, path, tlsVerify, protocol, allow, timeoutMs }: TestedOrigin,
-  result: OriginTest,
+  result: OriginTestResult,
   step: <T>(name: Step, run: () => Promise<T>) => Promise<T>,
   open: Duplex[],
 ): Promise<void> {
@@ -83,7 +93,7 @@ async function takeSteps(
 async function connectFirst(
   addresses: readonly string[],
   port: number,
-  result: OriginTest,
+  result: OriginTestResult,
   open: Duplex[],
 ): Promise<Socket> {
   let failure: unknown;
@@ -134,7 +144,7 @@ function within<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
 }
 
 /** The origin's address as a host, with its port unless that is the usual one. */
-function ownName({ address, scheme, port }: Origin): string {
+function ownName({ address, scheme, port }: TestedOrigin['origin']): string {
   const host = isIP(address) === 6 ? `[${address}]` : address;
   return port === (scheme === 'https' ? 443 : 80) ? host : `${host}:${port}`;
 }

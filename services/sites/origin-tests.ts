@@ -1,19 +1,19 @@
 // Origins that operators test from the console: the address policy of nodes holds here too, and each user has a budget, so
 // that the console is no scanner.
-import { badField, fail } from '../../../contract/errors.ts';
-import type { Input } from '../../../contract/procedure.ts';
+import { badField, fail } from '../../contract/errors.ts';
+import type { Input } from '../../contract/procedure.ts';
 import {
   ORIGIN_TEST_SECONDS,
   ORIGIN_TESTS_A_MINUTE,
   type OriginTest,
   type originTest,
-} from '../../../contract/resources/origin-test.ts';
-import { normaliseHostHeader } from '../../../contract/scalars/host-header.ts';
-import { readOriginAllowList } from '../../../models/sites/origin-allow-list.ts';
-import type { Actor, Call } from '../../../runtime/call.ts';
-import type { Runtime } from '../../../runtime/runtime.ts';
-import { parseOrigin } from '../site-content.ts';
-import { testOrigin } from './test-origin.ts';
+} from '../../contract/resources/origin-test.ts';
+import { normaliseHostHeader } from '../../contract/scalars/host-header.ts';
+import { readOriginAllowList } from '../../models/sites/origin-allow-list.ts';
+import { testOrigin } from '../../proto/origin-test/test-origin.ts';
+import type { Actor, Call } from '../../runtime/call.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { parseOrigin } from './site-content.ts';
 
 const MINUTE_MS = 60_000;
 

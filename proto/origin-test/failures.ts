@@ -1,8 +1,21 @@
 // Why a step of a test failed, in the contract's words.
-import type { OriginTest } from '../../../contract/resources/origin-test.ts';
-import { AddressRefused } from '../../../proto/address-policy.ts';
+import { AddressRefused } from '../address-policy.ts';
 
-export type Failure = NonNullable<OriginTest['steps'][number]['failure']>;
+export const FAILURES = [
+  'not_found',
+  'forbidden',
+  'refused',
+  'unreachable',
+  'timeout',
+  'closed',
+  'certificate_expired',
+  'certificate_name',
+  'certificate_untrusted',
+  'handshake',
+  'not_http2',
+  'not_http',
+] as const;
+export type Failure = (typeof FAILURES)[number];
 
 /** A step that failed by a word of the contract, or by the error in `cause`. */
 export class StepFailed extends Error {
