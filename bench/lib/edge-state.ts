@@ -24,7 +24,7 @@ import {
   SiteProtectionSchema,
 } from '../../proto/gen/svc/config/v1/protection_pb.js';
 import { type Rule, SiteRulesSchema } from '../../proto/gen/svc/config/v1/rules_pb.js';
-import { BalancePolicy, DomainForm, SiteSchema } from '../../proto/gen/svc/config/v1/site_pb.js';
+import { BalancePolicy, DomainForm, type OriginPool, SiteSchema } from '../../proto/gen/svc/config/v1/site_pb.js';
 import { type SiteWaf, SiteWafSchema } from '../../proto/gen/svc/config/v1/waf_pb.js';
 import { ConfigChangeSchema, JournalHeaderSchema, JournalRecordSchema } from '../../proto/gen/svc/edge/v1/edge_pb.js';
 import { type ConfigPosition, ConfigPositionSchema, Track } from '../../proto/gen/svc/node/v1/config_pb.js';
@@ -34,7 +34,10 @@ export const siteHost = (index: number): string => `site-${index}.bench.example`
 export interface EdgeState {
   folder: string;
   sites: number;
-  origin: { address: string; port: number };
+  origin: Address;
+  /** Of the first site, besides `origin`, and how its origins are used. */
+  moreOrigins?: readonly Address[];
+  pool?: Init<OriginPool>;
   clientIp?: Init<ClientIp>;
   /** Of the sites in their order; sites without one have the defaults. */
   protection?: readonly Init<SiteProtection>[];
@@ -50,6 +53,11 @@ export interface EdgeState {
   aliases?: readonly string[];
   /** Of the site of an index; the certificates that it names are in the pack. */
   https?: (index: number) => Init<SiteHttps>;
+}
+
+interface Address {
+  address: string;
+  port: number;
 }
 
 type Init<T> = Omit<Partial<T>, '$typeName' | '$unknown'>;
@@ -101,6 +109,8 @@ function* entries(state: EdgeState) {
   const {
     sites,
     origin,
+    moreOrigins = [],
+    pool = {},
     aliases = [],
     clientIp,
     protection,
@@ -118,7 +128,8 @@ function* entries(state: EdgeState) {
     '',
     toBinary(OriginPolicySchema, create(OriginPolicySchema, { allowedCidrs: ['127.0.0.0/8'] })),
   );
-  for (let index = 0; index < sites; index++) yield siteEntry(index, origin, index === 0 ? aliases : []);
+  for (let index = 0; index < sites; index++)
+    yield index === 0 ? siteEntry(0, [origin, ...moreOrigins], aliases, pool) : siteEntry(index, [origin]);
   if (https) for (let index = 0; index < sites; index++) yield httpsEntry(index, https(index));
   for (const [index, each] of (protection ?? []).entries()) {
     yield entry('protection', siteId(index), toBinary(SiteProtectionSchema, create(SiteProtectionSchema, each)));
@@ -153,7 +164,12 @@ export function httpsEntry(index: number, https: Init<SiteHttps>) {
   return entry('site-https', siteId(index), toBinary(SiteHttpsSchema, create(SiteHttpsSchema, https)));
 }
 
-function siteEntry(index: number, origin: EdgeState['origin'], aliases: readonly string[]) {
+function siteEntry(
+  index: number,
+  origins: readonly Address[],
+  aliases: readonly string[] = [],
+  pool: Init<OriginPool> = {},
+) {
   const id = siteId(index);
   const site = create(SiteSchema, {
     name: siteHost(index),
@@ -162,7 +178,7 @@ function siteEntry(index: number, origin: EdgeState['origin'], aliases: readonly
       { form: DomainForm.WILDCARD, name: siteHost(index) },
       ...aliases.map((name) => ({ form: DomainForm.EXACT, name })),
     ],
-    origins: [{ id: `${id}-o`, address: origin.address, port: origin.port, weight: 1 }],
+    origins: origins.map(({ address, port }, place) => ({ id: `${id}-${place}`, address, port, weight: 1 })),
     pool: {
       policy: BalancePolicy.WEIGHTED_RANDOM,
       tlsVerify: true,
@@ -177,6 +193,7 @@ function siteEntry(index: number, origin: EdgeState['origin'], aliases: readonly
       readTimeoutMs: 60_000,
       keepaliveIdleSeconds: 60,
       keepaliveMaxRequests: 1000,
+      ...pool,
     },
     requestBodyLimit: 104_857_600n,
     createdAtMs: BigInt(1_700_000_000_000 + index),

@@ -22,10 +22,10 @@ const TEST_PACKAGES: Record<string, string> = {
 };
 
 /** Programs that benchmarks alone use. */
-const BENCH_PACKAGES: Record<string, string> = { wrk: 'wrk' };
+const BENCH_PACKAGES: Record<string, string> = { wrk: 'wrk', haproxy: 'haproxy' };
 
 /** Packages that would serve something as soon as they are there. */
-const SERVICES: Record<string, string> = { nginx: 'nginx', bind9: 'named', pgbouncer: 'pgbouncer' };
+const SERVICES: Record<string, string> = { nginx: 'nginx', bind9: 'named', pgbouncer: 'pgbouncer', haproxy: 'haproxy' };
 
 /** A C compiler without these compiles nothing; Go's race detector needs one. */
 const C_HEADERS = '/usr/include/stdlib.h';
