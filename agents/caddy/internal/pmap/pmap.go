@@ -23,15 +23,15 @@ const (
 	levels    = 13
 )
 
-// node holds the leaves and the nodes of its slots, each in the order of the slots. Leaves lie in their node: with
-// thousands of keys, what a lookup reads is in no cache, and each object more on the way is waited for, and marked by
-// each collection. The node itself is a cache line.
+// node holds the leaves and the nodes of its slots, each in the order of the slots. Leaves and nodes lie in their node's
+// lists: with thousands of keys, what a lookup reads is in no cache, and each object more on the way is waited for, and
+// marked by each collection. The node itself is a cache line.
 type node[V any] struct {
 	owner *exchange.Owner
 	// The slots that hold a leaf, and those that hold a node. A bucket has leaves and no slots.
 	leafSlots, subSlots uint32
 	leaves              []entry[V]
-	subs                []*node[V]
+	subs                []node[V]
 }
 
 type entry[V any] struct {
@@ -57,7 +57,7 @@ func (m Map[V]) Get(key string) (value V, ok bool) {
 		slot := slotOf(h)
 		switch {
 		case n.subSlots&slot != 0:
-			n = n.subs[rank(n.subSlots, slot)]
+			n = &n.subs[rank(n.subSlots, slot)]
 			continue
 		case n.leafSlots&slot != 0:
 			if l := &n.leaves[rank(n.leafSlots, slot)]; l.key == key {
@@ -74,9 +74,8 @@ func (m Map[V]) Get(key string) (value V, ok bool) {
 
 // Set returns the map with key set. What e made before is changed in place; e may be nil.
 func (m Map[V]) Set(e *exchange.Owner, key string, value V) Map[V] {
-	root, added := m.root.set(e, maphash.String(seed, key), 0, entry[V]{key, value})
-	m.root = root
-	if added {
+	m.root = m.root.ownRoot(e)
+	if m.root.set(e, maphash.String(seed, key), 0, entry[V]{key, value}) {
 		m.size++
 	}
 	return m
@@ -84,14 +83,15 @@ func (m Map[V]) Set(e *exchange.Owner, key string, value V) Map[V] {
 
 // Delete returns the map without key. What e made before is changed in place; e may be nil.
 func (m Map[V]) Delete(e *exchange.Owner, key string) Map[V] {
-	if m.root == nil {
+	if _, found := m.Get(key); !found {
 		return m
 	}
-	root, removed := m.root.delete(e, maphash.String(seed, key), key)
-	if removed {
-		m.root = root
-		m.size--
+	m.size--
+	if m.size == 0 {
+		return Map[V]{}
 	}
+	m.root = m.root.ownRoot(e)
+	m.root.delete(e, maphash.String(seed, key), key)
 	return m
 }
 
@@ -110,8 +110,8 @@ func (n *node[V]) all(yield func(string, V) bool) bool {
 			return false
 		}
 	}
-	for _, sub := range n.subs {
-		if !sub.all(yield) {
+	for i := range n.subs {
+		if !n.subs[i].all(yield) {
 			return false
 		}
 	}
@@ -125,106 +125,80 @@ func (n *node[V]) inBucket(key string) int {
 	return slices.IndexFunc(n.leaves, func(l entry[V]) bool { return l.key == key })
 }
 
-// editable returns the node itself when e made it, else a copy that e owns.
-func (n *node[V]) editable(e *exchange.Owner) *node[V] {
-	if e != nil && n.owner == e {
+// ownRoot returns the root itself when e made it, else a copy that e may change; an empty node for nil.
+func (n *node[V]) ownRoot(e *exchange.Owner) *node[V] {
+	if n != nil && e != nil && n.owner == e {
 		return n
 	}
-	return &node[V]{
-		owner: e, leafSlots: n.leafSlots, subSlots: n.subSlots, leaves: slices.Clone(n.leaves), subs: slices.Clone(n.subs),
+	own := new(node[V])
+	if n != nil {
+		*own = *n
+	}
+	return own
+}
+
+// edit makes a node that lies where e may write one whose lists e may change: unless e made them, they are copied.
+func (n *node[V]) edit(e *exchange.Owner) {
+	if e == nil || n.owner != e {
+		n.owner, n.leaves, n.subs = e, slices.Clone(n.leaves), slices.Clone(n.subs)
 	}
 }
 
-// set returns the node with the leaf, whose hash is h from this level on, and whether its key is new. n may be nil.
-func (n *node[V]) set(e *exchange.Owner, h uint64, level int, leaf entry[V]) (*node[V], bool) {
-	slot := slotOf(h)
-	if n == nil {
-		n = &node[V]{owner: e, leaves: []entry[V]{leaf}}
-		if level < levels {
-			n.leafSlots = slot
-		}
-		return n, true
-	}
+// set sets the leaf, whose hash is h from this level on, in a node that lies where e may write, and answers whether its
+// key is new.
+func (n *node[V]) set(e *exchange.Owner, h uint64, level int, leaf entry[V]) (added bool) {
+	n.edit(e)
 	if level == levels {
-		i := n.inBucket(leaf.key)
-		n = n.editable(e)
-		if i >= 0 {
+		if i := n.inBucket(leaf.key); i >= 0 {
 			n.leaves[i] = leaf
-			return n, false
+			return false
 		}
 		n.leaves = inserted(n.leaves, len(n.leaves), leaf)
-		return n, true
+		return true
 	}
+	slot := slotOf(h)
 	if n.subSlots&slot != 0 {
-		i := rank(n.subSlots, slot)
-		sub, added := n.subs[i].set(e, h>>levelBits, level+1, leaf)
-		n = n.editable(e)
-		n.subs[i] = sub
-		return n, added
+		return n.subs[rank(n.subSlots, slot)].set(e, h>>levelBits, level+1, leaf)
 	}
-	i := rank(n.leafSlots, slot)
 	if n.leafSlots&slot == 0 {
-		n = n.editable(e)
 		n.insertLeaf(slot, leaf)
-		return n, true
+		return true
 	}
-	present := n.leaves[i]
-	n = n.editable(e)
+	present := &n.leaves[rank(n.leafSlots, slot)]
 	if present.key == leaf.key {
-		n.leaves[i] = leaf
-		return n, false
+		*present = leaf
+		return false
 	}
 	// Two keys share the slot: both go a level down.
-	rest := maphash.String(seed, present.key) >> (levelBits * (level + 1))
-	sub, _ := (*node[V])(nil).set(e, rest, level+1, present)
-	sub, _ = sub.set(e, h>>levelBits, level+1, leaf)
+	sub := node[V]{owner: e}
+	sub.set(e, maphash.String(seed, present.key)>>(levelBits*(level+1)), level+1, *present)
+	sub.set(e, h>>levelBits, level+1, leaf)
 	n.removeLeaf(slot)
 	n.subs = inserted(n.subs, rank(n.subSlots, slot), sub)
 	n.subSlots |= slot
-	return n, true
+	return true
 }
 
-// delete returns the node without key, whose hash is h from this level on: nil when nothing is left.
-func (n *node[V]) delete(e *exchange.Owner, h uint64, key string) (*node[V], bool) {
+// delete removes a key that is there, whose hash is h from this level on, from a node that lies where e may write. A node
+// with one leaf is not worth a level: the caller takes it over.
+func (n *node[V]) delete(e *exchange.Owner, h uint64, key string) {
+	n.edit(e)
 	slot := slotOf(h)
 	switch {
 	case n.subSlots&slot != 0:
 		i := rank(n.subSlots, slot)
-		sub, removed := n.subs[i].delete(e, h>>levelBits, key)
-		if !removed {
-			return n, false
-		}
-		n = n.editable(e)
-		if sub != nil && (len(sub.subs) > 0 || len(sub.leaves) > 1) {
-			n.subs[i] = sub
-			return n, true
-		}
-		n.subs = slices.Delete(n.subs, i, i+1)
-		n.subSlots &^= slot
-		if sub != nil {
-			// A node with one leaf is not worth a level.
+		n.subs[i].delete(e, h>>levelBits, key)
+		if sub := n.subs[i]; len(sub.subs) == 0 && len(sub.leaves) == 1 {
+			n.subs = slices.Delete(n.subs, i, i+1)
+			n.subSlots &^= slot
 			n.insertLeaf(slot, sub.leaves[0])
 		}
 	case n.leafSlots&slot != 0:
-		if n.leaves[rank(n.leafSlots, slot)].key != key {
-			return n, false
-		}
-		n = n.editable(e)
 		n.removeLeaf(slot)
-	case n.isBucket():
-		i := n.inBucket(key)
-		if i < 0 {
-			return n, false
-		}
-		n = n.editable(e)
-		n.leaves = slices.Delete(n.leaves, i, i+1)
 	default:
-		return n, false
+		i := n.inBucket(key)
+		n.leaves = slices.Delete(n.leaves, i, i+1)
 	}
-	if len(n.leaves)+len(n.subs) == 0 {
-		return nil, true
-	}
-	return n, true
 }
 
 func (n *node[V]) insertLeaf(slot uint32, leaf entry[V]) {
