@@ -19,25 +19,27 @@ const maxOrigins = 1000
 // Pool is the compiled origins of a site: what a request needs to find and reach one. It holds no connection and no
 // goroutine, so a node can have any number of them.
 type Pool struct {
-	// The default group.
+	// Those groups that rules choose, by their names; nil without any.
+	groups   map[string]*group
+	policy   configv1.BalancePolicy
+	maxFails uint32
+	recovery time.Duration
+	// budget bounds further tries; nil for a site with one origin.
+	budget *budget
+
+	// The default group. What every request reads begins at its end: with thousands of sites it is in no cache, and each
+	// line of memory is waited for.
 	group
-	// Those that rules choose, by their names; nil without any.
-	groups    map[string]*group
 	state     *State
-	policy    configv1.BalancePolicy
 	websocket bool
 	keepalive bool
 	// Origins are asked over HTTP/2; requests of gRPC are streams.
 	http2, grpc bool
 	status      bool
+	maxUses     uint32
 	tries       int
-	maxFails    uint32
-	recovery    time.Duration
 	times       times
 	idle        time.Duration
-	maxUses     uint32
-	// budget bounds further tries; nil for a site with one origin.
-	budget *budget
 	// Lifetime of the cookie that keeps a visitor on one origin, 0 for none.
 	affinitySeconds int64
 	// Largest request body in bytes, 0 for any.
@@ -46,12 +48,12 @@ type Pool struct {
 
 // group is origins that stand in for one another, with backups, turns and health of their own.
 type group struct {
-	pool    *Pool
-	origins []origin
-
 	mu sync.Mutex
 	// Current weights of the smooth round robin.
 	turns []int32
+
+	pool    *Pool
+	origins []origin
 }
 
 // groupNamed is the group of a name, nil where there is none.
