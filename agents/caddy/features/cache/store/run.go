@@ -1,0 +1,89 @@
+package store
+
+import "time"
+
+const (
+	// How often the log is flushed, and other processes are looked for.
+	flushEvery = time.Second
+	lookEvery  = 250 * time.Millisecond
+	diskEvery  = 5 * time.Second
+	// How often inactive objects leave.
+	inactiveEvery = time.Hour
+	// A checkpoint is written once the log has so many records, or half as many as there are objects.
+	checkpointAfter = 1 << 16
+)
+
+// Run takes the zone as soon as no other process has it, and looks after it until stop is closed.
+func (s *Store) Run(stop <-chan struct{}) {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	defer s.yield()
+	var flushed, disk, inactive time.Time
+	for {
+		now := time.Now()
+		switch {
+		case !s.owns():
+			if ok, _ := s.lock.take(); ok {
+				if s.begin() != nil {
+					s.lock.release()
+					break
+				}
+				s.lookAtDisk()
+				go s.sweep(stop)
+				inactive, disk = now, now
+			}
+		case s.lock.wanted():
+			s.yield()
+			s.lock.gave = true
+		default:
+			if now.Sub(flushed) >= flushEvery {
+				s.flush()
+				flushed = now
+			}
+			if now.Sub(disk) >= diskEvery {
+				s.lookAtDisk()
+				disk = now
+			}
+			if now.Sub(inactive) >= inactiveEvery {
+				s.removeInactive()
+				inactive = now
+			}
+			s.evictAll()
+		}
+		select {
+		case <-stop:
+			return
+		case <-look.C:
+		case <-s.evict:
+		}
+	}
+}
+
+func (s *Store) flush() {
+	if s.log.flush() != nil {
+		s.counts.WriteErrors.Add(1)
+	}
+	if n := s.log.length(); n > checkpointAfter && n > s.index.len()/2 {
+		if s.log.checkpoint(&s.index) != nil {
+			s.counts.WriteErrors.Add(1)
+		}
+	}
+}
+
+// yield ends all writing to the zone, and lets another process have it.
+func (s *Store) yield() {
+	s.owning.Lock()
+	defer s.owning.Unlock()
+	if !s.owned {
+		return
+	}
+	s.owned = false
+	if s.log.checkpoint(&s.index) != nil {
+		s.counts.WriteErrors.Add(1)
+	}
+	s.log.close()
+	s.lock.release()
+}
+
+// Ready reports whether this process stores.
+func (s *Store) Ready() bool { return s.owns() }

@@ -1,0 +1,409 @@
+package store
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options of a Store.
+type Options struct {
+	// Dir is the folder of the zone, which is nobody else's.
+	Dir string
+	// MaxBytes is how much the files may have; 0 = 10 GiB. InactiveAfter is when an object that nobody asked for leaves; 0 = 7
+	// days. Both can be changed with SetLimits.
+	MaxBytes      int64
+	InactiveAfter time.Duration
+	// MemoryBytes is the room for objects in memory; 0 = 64 MiB.
+	MemoryBytes int64
+	// Now is nil for the real clock.
+	Now func() time.Time
+	// Free tells how large the disk is and how much of it is free; nil asks the system.
+	Free func(dir string) (total, free int64, err error)
+	// Damaged hears of a file that is not what the index says; may be nil.
+	Damaged func(id uint64, err error)
+}
+
+// Store keeps responses. Make it with Open, and have it Run.
+type Store struct {
+	dir    string
+	zone   [8]byte
+	now    func() time.Time
+	free   func(string) (int64, int64, error)
+	told   func(uint64, error)
+	index  index
+	vary   varies
+	memory *memory
+	log    journal
+	lock   lock
+	seen   doorkeeper
+
+	maxBytes, inactive atomic.Int64
+	used               atomic.Int64
+	lastID             atomic.Uint64
+	// Files with smaller ids are of earlier processes.
+	firstID uint64
+	// The disk has too little room.
+	tight atomic.Bool
+	swept atomic.Bool
+	evict chan struct{}
+
+	// This process may write to the zone.
+	owning sync.RWMutex
+	owned  bool
+
+	counts Counts
+}
+
+// Counts are counters since the process began.
+type Counts struct {
+	Stored, Evicted, Inactive, Damaged, Adopted, Orphans, WriteErrors, Refused atomic.Uint64
+}
+
+// Open reads nothing yet: Run takes the zone, and loads its index while the store serves.
+func Open(o Options) (*Store, error) {
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	s := &Store{dir: o.Dir, now: o.Now, free: o.Free, told: o.Damaged, evict: make(chan struct{}, 1)}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if s.free == nil {
+		s.free = diskSpace
+	}
+	if o.MemoryBytes == 0 {
+		o.MemoryBytes = 64 << 20
+	}
+	s.memory = newMemory(o.MemoryBytes)
+	s.log.dir = o.Dir
+	var name [8]byte
+	_, _ = rand.Read(name[:])
+	s.lock = lock{dir: o.Dir, name: hex.EncodeToString(name[:])}
+	s.SetLimits(o.MaxBytes, o.InactiveAfter)
+	return s, nil
+}
+
+// SetLimits changes how much the files may have, in bytes, and when what nobody asks for leaves; 0 is the default.
+func (s *Store) SetLimits(maxBytes int64, inactiveAfter time.Duration) {
+	if maxBytes == 0 {
+		maxBytes = 10 << 30
+	}
+	if inactiveAfter == 0 {
+		inactiveAfter = 7 * 24 * time.Hour
+	}
+	s.maxBytes.Store(maxBytes)
+	s.inactive.Store(int64(inactiveAfter))
+	s.wakeEviction()
+}
+
+// Usage is how much there is in the files, in bytes and objects, and how much there may be.
+func (s *Store) Usage() (used, most int64, objects int) {
+	return s.used.Load(), s.maxBytes.Load(), s.index.len()
+}
+
+// Counters are the counters of the store.
+func (s *Store) Counters() *Counts { return &s.counts }
+
+// ErrNotStoring says that this process does not write to the zone now.
+var ErrNotStoring = errors.New("the zone takes no response now")
+
+// begin makes the zone this process's own, which holds its lock.
+func (s *Store) begin() error {
+	if err := s.readZone(); err != nil {
+		return err
+	}
+	s.vary.load(s.dir)
+	s.firstID = uint64(s.now().UnixMicro())
+	highest := s.firstID
+	s.log.replay(func(op uint8, e entry) {
+		highest = max(highest, e.id+1)
+		switch op {
+		case opPut:
+			if s.vary.known(e.vary) {
+				s.place(e)
+			}
+		case opRemove:
+			s.take(s.index.change(e.url, e.id, func(*entry) bool { return false }))
+		}
+	})
+	s.firstID = highest
+	s.lastID.Store(highest)
+	if err := s.log.next(); err != nil {
+		return err
+	}
+	s.owning.Lock()
+	s.owned = true
+	s.owning.Unlock()
+	return nil
+}
+
+// readZone reads the name of the zone that its files have, or makes one.
+func (s *Store) readZone() error {
+	name := filepath.Join(s.dir, "zone")
+	b, err := os.ReadFile(name)
+	if err == nil && len(b) == len(s.zone) {
+		copy(s.zone[:], b)
+		return nil
+	}
+	_, _ = rand.Read(s.zone[:])
+	if err := os.WriteFile(name+".new", s.zone[:], 0o600); err != nil {
+		return err
+	}
+	return os.Rename(name+".new", name)
+}
+
+// place puts an entry into the index, and counts it instead of those that it replaces.
+func (s *Store) place(e entry) (replaced []entry) {
+	s.used.Add(int64(e.size))
+	replaced = s.index.put(e)
+	for i := range replaced {
+		s.used.Add(-int64(replaced[i].size))
+		s.memory.remove(replaced[i].id)
+	}
+	return replaced
+}
+
+func (s *Store) take(e entry, ok bool) bool {
+	if ok {
+		s.used.Add(-int64(e.size))
+		s.memory.remove(e.id)
+	}
+	return ok
+}
+
+// Find returns the stored response for a request, nil without one. variant is asked for the hash of what the request has in a
+// list of fields, at most once for each list; key is what the response must have been stored under.
+func (s *Store) Find(url uint64, key string, variant func(vary []string) uint64) *Object {
+	var last uint16
+	var hash uint64
+	asked := false
+	e, ok := s.index.find(url, s.seconds(), func(vary uint16) uint64 {
+		if !asked || vary != last {
+			last, asked, hash = vary, true, variant(s.vary.names(vary))
+		}
+		return hash
+	})
+	if !ok {
+		return nil
+	}
+	if o := s.memory.get(e.id); o != nil {
+		if o.Key != key {
+			return nil
+		}
+		return o
+	}
+	o, err := s.load(e)
+	if err == nil && !slices.Equal(o.Vary, s.vary.names(e.vary)) {
+		err = errNotOurs
+	}
+	if err != nil {
+		s.remove(e, err)
+		return nil
+	}
+	if o.Key != key {
+		return nil
+	}
+	s.memory.put(o)
+	return o
+}
+
+func (s *Store) seconds() uint32 { return uint32(s.now().Unix()) }
+
+// remove deletes what an entry says because of a failure, where this process may.
+func (s *Store) remove(e entry, why error) {
+	if !errors.Is(why, os.ErrNotExist) {
+		s.counts.Damaged.Add(1)
+		if s.told != nil {
+			s.told(e.id, why)
+		}
+	}
+	s.drop(e.url, e.id)
+}
+
+func (s *Store) damaged(o *Object, err error) { s.remove(entry{url: o.url, id: o.id}, err) }
+
+// Remove deletes an object. Responses that are on their way go on.
+func (s *Store) Remove(o *Object) { s.drop(o.url, o.id) }
+
+// RemoveURL deletes all objects of a URL.
+func (s *Store) RemoveURL(url uint64) {
+	for _, e := range s.index.removeURL(url) {
+		s.take(e, true)
+		s.erase(e)
+	}
+}
+
+func (s *Store) drop(url, id uint64) bool {
+	e, ok := s.index.change(url, id, func(*entry) bool { return false })
+	if s.take(e, ok) {
+		s.erase(e)
+	}
+	return ok
+}
+
+// erase deletes the file of an entry that is not in the index any more.
+func (s *Store) erase(e entry) {
+	s.owning.RLock()
+	defer s.owning.RUnlock()
+	if s.owned {
+		s.log.append(opRemove, &e)
+		_ = os.Remove(s.path(e.id))
+	}
+}
+
+func (s *Store) setChecked(o *Object) {
+	s.index.change(o.url, o.id, func(e *entry) bool { e.flags |= checked; return true })
+	next := *o
+	next.checked = true
+	s.memory.put(&next)
+}
+
+// Create begins a response, nil where this process does not store now. url is that of its key.
+func (s *Store) Create() *Writer {
+	s.owning.RLock()
+	defer s.owning.RUnlock()
+	if !s.owned {
+		return nil
+	}
+	return &Writer{store: s, id: s.lastID.Add(1)}
+}
+
+// Admits reports whether a response is to be stored: always while there is much room, above 80 % full at its second request,
+// and never while the disk has too little room.
+func (s *Store) Admits(k Key, length int64) bool {
+	switch most := s.maxBytes.Load(); {
+	case s.tight.Load() || length > most/2:
+	case s.used.Load() <= most/5*4, s.seen.again(k):
+		return true
+	}
+	s.counts.Refused.Add(1)
+	return false
+}
+
+// Commit makes the response a stored one, in place of an earlier one of its key. The Writer is over, but can be read.
+func (w *Writer) Commit(k Key, m *Meta) (*Object, error) {
+	s := w.store
+	vary, ok := s.vary.of(m.Vary)
+	if !ok {
+		w.Abort()
+		return nil, ErrNotStoring
+	}
+	s.owning.RLock()
+	defer s.owning.RUnlock()
+	if !s.owned {
+		w.Abort()
+		return nil, ErrNotStoring
+	}
+	o := &Object{Meta: m, Length: w.length, store: s, url: k.URL, id: w.id, sums: w.sums, checked: true}
+	e := entry{url: k.URL, variant: k.Variant, id: w.id, used: s.seconds(), vary: vary, flags: checked}
+	at := preamble + w.length
+	end, sum := appendEnd(nil, m, w.id, w.length, at, w.sums)
+	if len(end) > maxHead {
+		w.Abort()
+		return nil, ErrNotStoring
+	}
+	e.size, e.sum = uint64(at)+uint64(len(end)), sum
+	if err := w.finish(end, at); err != nil {
+		s.counts.WriteErrors.Add(1)
+		w.Abort()
+		return nil, err
+	}
+	if w.length <= smallBody {
+		if o.body = w.small; w.length > int64(len(w.small)) {
+			o.body = make([]byte, w.length)
+			if _, err := w.file.ReadAt(o.body, preamble); err != nil {
+				w.Abort()
+				return nil, err
+			}
+		}
+	}
+	o.estimate()
+	s.memory.put(o)
+	for _, old := range s.place(e) {
+		s.log.append(opRemove, &old)
+		_ = os.Remove(s.path(old.id))
+	}
+	s.log.append(opPut, &e)
+	s.counts.Stored.Add(1)
+	if s.used.Load() > s.maxBytes.Load() {
+		s.wakeEviction()
+	}
+	w.end(false)
+	return o, nil
+}
+
+// finish writes what is not in the file yet.
+func (w *Writer) finish(end []byte, at int64) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		return ErrNotStoring
+	}
+	if w.file != nil {
+		_, err := w.file.WriteAt(end, at)
+		return err
+	}
+	file, err := w.store.create(w.id)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	whole := append(append(w.store.preamble(), w.small...), end...)
+	if _, err = file.Write(whole); err != nil {
+		_ = os.Remove(file.Name())
+	}
+	return err
+}
+
+// maxGrowth is how much all heads of a file may have, in bytes.
+const maxGrowth = 256 << 10
+
+// Refresh gives an object another head after a validation. It fails where the object is gone, or its file has grown too much:
+// then the response is to be fetched again.
+func (s *Store) Refresh(o *Object, m *Meta) (*Object, error) {
+	s.owning.RLock()
+	defer s.owning.RUnlock()
+	if !s.owned {
+		return nil, ErrNotStoring
+	}
+	file, err := os.OpenFile(s.path(o.id), os.O_WRONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	at := info.Size()
+	end, sum := appendEnd(nil, m, o.id, o.Length, at, o.sums)
+	if at-preamble-o.Length+int64(len(end)) > maxGrowth+int64(len(o.sums))*8 {
+		return nil, ErrNotStoring
+	}
+	if _, err := file.WriteAt(end, at); err != nil {
+		return nil, err
+	}
+	var next entry
+	was, ok := s.index.change(o.url, o.id, func(e *entry) bool {
+		e.size, e.sum, e.used = uint64(at)+uint64(len(end)), sum, s.seconds()
+		next = *e
+		return true
+	})
+	if !ok {
+		return nil, os.ErrNotExist
+	}
+	s.used.Add(int64(next.size) - int64(was.size))
+	s.log.append(opPut, &next)
+	fresh := *o
+	fresh.Meta = m
+	fresh.estimate()
+	s.memory.put(&fresh)
+	return &fresh, nil
+}

@@ -1,0 +1,87 @@
+package store
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// sweep goes through the files of earlier processes, once. A whole response that the index does not have was stored shortly
+// before a crash, and comes back; any other file is deleted.
+func (s *Store) sweep(stop <-chan struct{}) {
+	defer s.swept.Store(true)
+	known := map[uint64]bool{}
+	for part := range uint64(16) {
+		clear(known)
+		s.index.each(func(entries []entry) bool {
+			for i := range entries {
+				if (entries[i].id>>8)%16 == part {
+					known[entries[i].id] = true
+				}
+			}
+			return true
+		})
+		names, _ := filepath.Glob(filepath.Join(s.dir, fmt.Sprintf("%x[0-9a-f][0-9a-f]", part), "*"))
+		for _, name := range names {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			id, err := strconv.ParseUint(filepath.Base(name), 16, 64)
+			if err == nil && (id > s.firstID || known[id]) {
+				continue
+			}
+			if !s.owns() {
+				return
+			}
+			if err != nil || s.path(id) != name || !s.adopt(id, name) {
+				_ = os.Remove(name)
+				s.counts.Orphans.Add(1)
+			}
+		}
+		// Requests have the disk meanwhile.
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// adopt takes a file into the index.
+func (s *Store) adopt(id uint64, name string) bool {
+	file, err := os.Open(name)
+	if err != nil {
+		return true
+	}
+	defer file.Close()
+	first := make([]byte, preamble)
+	info, err := file.Stat()
+	if err != nil {
+		return true
+	}
+	if _, err := file.ReadAt(first, 0); err != nil || string(first) != string(s.preamble()) {
+		return false
+	}
+	m, end, _, err := readEnd(file, id, info.Size())
+	if err != nil {
+		return false
+	}
+	vary, ok := s.vary.of(m.Vary)
+	if !ok {
+		return false
+	}
+	k := KeyOf(m.Key, m.Variant)
+	e := entry{url: k.URL, variant: k.Variant, id: id, size: uint64(info.Size()), sum: end.sum, used: uint32(info.ModTime().Unix()), vary: vary}
+	for _, old := range s.place(e) {
+		if old.id == id {
+			return false
+		}
+		s.erase(old)
+	}
+	s.log.append(opPut, &e)
+	s.counts.Adopted.Add(1)
+	return true
+}
+
+// Swept reports whether the files of earlier processes were looked through.
+func (s *Store) Swept() bool { return s.swept.Load() }
