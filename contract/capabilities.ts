@@ -44,6 +44,7 @@ export const CAPABILITIES = {
   'cache-zone-v1': 'disk space for the cache, as the cluster and the node set it',
   'purge-method-v1': 'purges by PURGE requests with the key of a site',
   'vitals-v1': 'reports every 5 s the health of sites that just changed, while the console requests it',
+  'feeds-v1': 'follows feeds by name; a feed may need a further capability',
 } as const;
 
 export type Capability = keyof typeof CAPABILITIES;

@@ -21,8 +21,8 @@ export interface ConfigPlaceOf {
   setHash: Uint8Array;
 }
 
-/** A place in the ban feed, as a cluster sees it. */
-export interface BanPlaceOf {
+/** A place in another feed, as a cluster sees it. */
+export interface FeedPlaceOf {
   epoch: bigint;
   sequence: bigint;
 }
@@ -43,8 +43,8 @@ export class PositionMarks {
   }
 
   /** As {@link config}. */
-  bans(clusterId: string, { epoch, sequence }: BanPlaceOf): Uint8Array {
-    return this.#mark(['bans', clusterId, epoch, sequence]);
+  feed(name: string, clusterId: string, { epoch, sequence }: FeedPlaceOf): Uint8Array {
+    return this.#mark([name, clusterId, epoch, sequence]);
   }
 
   /** Whether this console has given the place to the cluster. */
@@ -53,8 +53,8 @@ export class PositionMarks {
   }
 
   /** As {@link provesConfig}. */
-  provesBans(clusterId: string, place: Claimed<BanPlaceOf>): boolean {
-    return same(place.mark, this.bans(clusterId, place));
+  provesFeed(name: string, clusterId: string, place: Claimed<FeedPlaceOf>): boolean {
+    return same(place.mark, this.feed(name, clusterId, place));
   }
 
   #mark(parts: readonly (string | bigint | number)[]): Uint8Array {

@@ -45,6 +45,13 @@ export interface BeatRow {
   authError: string | null;
 }
 
+/** A place in a feed, and when it was reached. */
+export interface PlaceRow {
+  at: Date;
+  epoch: bigint;
+  sequence: bigint;
+}
+
 /**
  * Where a node is in its feeds, stamped when the report arrived, and when it reached each; a feed without a position is
  * left as it is.
@@ -53,15 +60,15 @@ export interface PositionRow {
   nodeId: string;
   at: Date;
   config: { at: Date; epoch: bigint; track: 'S' | 'C'; revision: bigint; setHash: string; failed: string } | undefined;
-  bans: { at: Date; epoch: bigint; sequence: bigint } | undefined;
-  acme: { epoch: bigint; sequence: bigint } | undefined;
+  /** Of all other feeds, by name. */
+  places: ReadonlyMap<string, PlaceRow>;
 }
 
 /** An origin that is down, in the reported health of origins. */
 const DOWN = '$.sites.*[*].healthy ? (@ == false)';
 
 /** Hints of the nodes in `changed` (node_id); of many, one for all. */
-const NODE_HINTS = `select case when count(*) over () > ${MAX_HINTED_NODES} then 'nodes' else 'nodes ' || node_id end as key
+export const NODE_HINTS = `select case when count(*) over () > ${MAX_HINTED_NODES} then 'nodes' else 'nodes ' || node_id end as key
   from changed`;
 
 /**
@@ -97,54 +104,6 @@ export async function writeBeats(pool: Queries, rows: readonly BeatRow[]): Promi
         union all select '${LIVE}', 'gauges' where exists (select from beaten)`,
     values: [JSON.stringify(rows)],
   });
-}
-
-/** Writes positions; the time of a feed moves only with its position. Answers whether there is something to tell. */
-export async function writePositions(pool: Queries, rows: readonly PositionRow[]): Promise<boolean> {
-  const list = rows.map(({ nodeId, config, bans, acme }) => ({
-    nodeId,
-    configAt: config?.at,
-    bansAt: bans?.at,
-    epoch: config && String(config.epoch),
-    track: config?.track,
-    revision: config && String(config.revision),
-    hash: config?.setHash,
-    failed: config?.failed,
-    banEpoch: bans && String(bans.epoch),
-    banSequence: bans && String(bans.sequence),
-    acmeEpoch: acme && String(acme.epoch),
-    acmeSequence: acme && String(acme.sequence),
-  }));
-  const { rowCount } = await pool.query({
-    name: 'write-positions',
-    text: `with moved as (update node_state s set
-        epoch = coalesce(v.epoch, s.epoch), track = coalesce(v.track, s.track),
-        revision = coalesce(v.revision, s.revision),
-        set_hash = coalesce(decode(v.hash, 'hex'), s.set_hash),
-        failed = coalesce(v.failed::jsonb, s.failed),
-        applied_at = case when (v.epoch, v.revision) is distinct from (s.epoch, s.revision) and v.epoch is not null
-          then v."configAt" else s.applied_at end,
-        ban_epoch = coalesce(v."banEpoch", s.ban_epoch), ban_sequence = coalesce(v."banSequence", s.ban_sequence),
-        bans_applied_at = case
-          when (v."banEpoch", v."banSequence") is distinct from (s.ban_epoch, s.ban_sequence) and v."banEpoch" is not null
-          then v."bansAt" else s.bans_applied_at end,
-        acme_epoch = coalesce(v."acmeEpoch", s.acme_epoch),
-        acme_sequence = coalesce(v."acmeSequence", s.acme_sequence)
-      from jsonb_to_recordset($1::jsonb) as v(
-        "nodeId" text, "configAt" timestamptz, "bansAt" timestamptz, epoch bigint, track text, revision bigint, hash text, failed text,
-        "banEpoch" bigint, "banSequence" bigint, "acmeEpoch" bigint, "acmeSequence" bigint)
-      where s.node_id = v."nodeId"
-      returning s.node_id, (old.epoch, old.track, old.revision, old.failed)
-          is distinct from (new.epoch, new.track, new.revision, new.failed)
-          as config,
-        (old.ban_epoch, old.ban_sequence) is distinct from (new.ban_epoch, new.ban_sequence) as bans),
-      changed as (select m.*, n.cluster_id from moved m join node n on n.id = m.node_id where m.config or m.bans)
-      insert into outbox (topic, key) select '${LIVE}', key from (${NODE_HINTS}
-        union select 'revisions ' || cluster_id from changed where config
-        union select 'bans ' || cluster_id from changed where bans) as h`,
-    values: [JSON.stringify(list)],
-  });
-  return (rowCount ?? 0) > 0;
 }
 
 /** Why certificates were refused, by node. */

@@ -20,7 +20,7 @@ export function banSource(runtime: Runtime): FeedSource {
       const batch = await readBanChanges(pool, clusterId, from, BATCH);
       // Another epoch has another stream.
       if (!batch || batch.epoch !== epoch) return null;
-      batch.mark = (await positionMarks(runtime)).bans(clusterId, { epoch, sequence: batch.to });
+      batch.mark = (await positionMarks(runtime)).feed('bans', clusterId, { epoch, sequence: batch.to });
       return { from, to: batch.to, bytes: toBinary(BanBatchSchema, batch) };
     },
     mark: ({ epoch, position }) =>

@@ -47,6 +47,7 @@ const LANES: Readonly<Record<string, Lane>> = {
   GetBans: 'bulk',
   GetCertificates: 'bulk',
   GetAcmeTokens: 'bulk',
+  GetFeed: 'bulk',
 };
 
 /** By the path name of the procedure. */

@@ -8,21 +8,23 @@ import { answerGetConfig } from '../../models/config/get-config.ts';
 import type { PositionRow } from '../../models/nodes/node-state.ts';
 import { type PositionMarks, positionMarks } from '../../pipeline/position-marks.ts';
 import type { GetBansRequest, GetBansResponse } from '../../proto/gen/svc/node/v1/bans_pb.js';
-import { AcmePositionSchema, type GetAcmeTokensResponse } from '../../proto/gen/svc/node/v1/certificates_pb.js';
+import type { GetAcmeTokensResponse } from '../../proto/gen/svc/node/v1/certificates_pb.js';
 import { type GetConfigRequest, type GetConfigResponse, Track } from '../../proto/gen/svc/node/v1/config_pb.js';
+import type { FeedPosition, GetFeedRequest, GetFeedResponseSchema } from '../../proto/gen/svc/node/v1/feeds_pb.js';
 import {
   type AppliedRequest,
   type HeartbeatRequest,
   type HeartbeatResponse,
   HeartbeatResponseSchema,
-  type Reached,
   type ReportVitalsRequest,
   type ReportVitalsResponseSchema,
   VitalWatchSchema,
 } from '../../proto/gen/svc/node/v1/node_pb.js';
+import type { FeedPlace, PositionReport } from '../../runtime/feed-wire.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { appliedSpread } from './applied-spread.ts';
-import { judge, judgeHeartbeat, ownTarget } from './claims.ts';
+import { claimOf, judge, judgeHeartbeat, ownTarget } from './claims.ts';
+import { countRepair } from './feed-metrics.ts';
 import { readBeat, readPosition, readSteps } from './heartbeat.ts';
 import type { NodeIdentity } from './identity.ts';
 import type { NodeReports } from './node-reports.ts';
@@ -31,12 +33,10 @@ import type { StatsIngest } from './stats-ingest.ts';
 import type { Turns } from './turns.ts';
 import type { VitalIngest } from './vital-ingest.ts';
 import type { VitalWatches } from './vital-watches.ts';
-import { ACME, type ClusterFeed } from './watch/cluster-feed.ts';
+import { type ClusterFeed, CONFIG } from './watch/cluster-feed.ts';
 import type { WatchHub } from './watch/watch-hub.ts';
 
 const HEARTBEAT_SECONDS = 15;
-/** Where a node is that says nothing: one that has lost what it had must not be taken for one that answers. */
-const NO_ANSWERS = create(AcmePositionSchema);
 const RENEW_MS = (NODE_DAYS * 86_400_000) / 3;
 
 export interface CallContext {
@@ -49,6 +49,8 @@ export interface CallContext {
   watches: VitalWatches;
   /** Lets a bounded number of pulls read at once, so that a thousand of them leave connections to everybody else. */
   pulls: Turns;
+  /** The same for what nodes lack of feeds by name: they wait for each other, and no ban waits for them. */
+  repairs: Turns;
   /** The same for reports that are stored before they are answered. */
   writes: Turns;
   /** Names and addresses that kernel bans must never drop. */
@@ -75,17 +77,17 @@ export async function heartbeat(
     context.hub.retarget(node.nodeId);
   }
   const missingFeatures = feed.missingFeatures(node);
-  const bans = request.bans?.position;
-  const position = readPosition(node.nodeId, now, { ...request, bans, acme: request.acme ?? NO_ANSWERS });
-  noteReached(context, node, position, { config: [], bans: [] });
+  const report = { ...request, bans: request.bans?.position };
+  const position = readPosition(node, now, report, context.runtime.feeds, true);
+  noteReached(context, node, position, {});
   await context.reports.heartbeat(node, { ...beat, missingFeatures }, position, now);
-  const claim = { config: request.config, bans };
+  const claim = claimOf(feed, node, report);
   const [unproven, watch] = await Promise.all([
     judgeHeartbeat(context, feed, node, claim),
     context.watches.of(node.clusterId, latestOf(feed)),
   ]);
   return create(HeartbeatResponseSchema, {
-    target: ownTarget(feed.target(now.getTime(), node), unproven, claim),
+    target: ownTarget(context.runtime, feed.target(now.getTime(), node), unproven, claim),
     intervalSeconds: HEARTBEAT_SECONDS,
     renewCertificate: node.certificateNotAfter.getTime() - now.getTime() < RENEW_MS,
     serverTimeMs: BigInt(now.getTime()),
@@ -119,32 +121,32 @@ export async function reportVitals(
 
 export function applied(context: CallContext, node: NodeIdentity, request: AppliedRequest): void {
   const now = new Date();
-  const position = readPosition(node.nodeId, now, request);
-  const reached = noteReached(context, node, position, { config: request.configSteps, bans: request.bansSteps });
+  const report: PositionReport = { ...request, feeds: placesOf(request), feedSteps: request.feeds };
+  const position = readPosition(node, now, { ...report, failed: request.failed }, context.runtime.feeds, false);
   // What people see is when it was enforced, not when the node came to say so.
-  if (position.config && reached.config) position.config.at = new Date(reached.config);
-  if (position.bans && reached.bans) position.bans.at = new Date(reached.bans);
+  noteReached(context, node, position, report);
   context.reports.applied(node, position);
 }
 
-/** Answers when each position of the report was reached, milliseconds. */
+function placesOf({ feeds }: AppliedRequest): FeedPosition[] {
+  return feeds.flatMap(({ position }) => position ?? []);
+}
+
+/** Notes when each position of the report was reached, in the position too. */
 function noteReached(
-  { propagation }: CallContext,
+  { propagation, runtime: { feeds } }: CallContext,
   { nodeId }: NodeIdentity,
-  { at, config, bans, acme }: PositionRow,
-  steps: Record<'config' | 'bans', readonly Reached[]>,
-): Partial<Record<'config' | 'bans', number>> {
+  { at, config, places }: PositionRow,
+  report: PositionReport,
+): void {
   const now = at.getTime();
-  const note = (feed: 'config' | 'bans', epoch: bigint, number: bigint): number => {
-    const read = readSteps(number, steps[feed], now);
-    propagation.reached(nodeId, feed, epoch, read, now);
-    return read.at(-1)!.at;
+  const note = (name: string, place: { at: Date; epoch: bigint }, number: bigint): void => {
+    const steps = readSteps(number, feeds.get(name).wire.steps(report), now);
+    propagation.reached(nodeId, name, place.epoch, steps, now);
+    place.at = new Date(steps.at(-1)!.at);
   };
-  if (acme) propagation.reached(nodeId, ACME, acme.epoch, [{ number: acme.sequence, at: now }], now);
-  return {
-    ...(config ? { config: note('config', config.epoch, config.revision) } : {}),
-    ...(bans ? { bans: note('bans', bans.epoch, bans.sequence) } : {}),
-  };
+  if (config) note(CONFIG, config, config.revision);
+  for (const [name, place] of places) note(name, place, place.sequence);
 }
 
 export async function getConfig(
@@ -158,13 +160,14 @@ export async function getConfig(
   }
   const { runtime, pulls } = context;
   const { base } = request;
+  countRepair(runtime, feed.configFeedOf(node));
   return pulls.take(node.nodeId, async () => {
     const read = () => answerGetConfig(runtime.pools.channel, node.clusterId, feed.trackOf(node), request);
     let answer = await read();
     // A base that is refused is one that the node never had, or one that the database has forgotten.
     const refused =
       base && request.pageToken === '' && base.epoch >= feed.config.epoch && answer?.result.case !== 'delta';
-    if (refused && (await judge(context, node, { config: base, bans: undefined })).began) answer = await read();
+    if (refused && (await judge(context, node, { config: base, feeds: new Map() })).began) answer = await read();
     if (!answer) throw new ConnectError('the cluster was deleted', Code.NotFound);
     return withConfigMark(await positionMarks(runtime), node.clusterId, answer);
   });
@@ -180,6 +183,7 @@ function withConfigMark(marks: PositionMarks, clusterId: string, answer: GetConf
 
 /** Everything that certificate authorities are to be answered by nodes of the cluster. */
 export function getAcmeTokens({ runtime, pulls }: CallContext, node: NodeIdentity): Promise<GetAcmeTokensResponse> {
+  countRepair(runtime, 'acme');
   return pulls.take(node.nodeId, () => readAcmeTokens(runtime.pools.channel, node.clusterId));
 }
 
@@ -188,16 +192,61 @@ export async function getBans(
   node: NodeIdentity,
   request: GetBansRequest,
 ): Promise<GetBansResponse> {
-  const feed = await feedOf(context, node);
   const { runtime, pulls } = context;
   const { after } = request;
+  countRepair(runtime, 'bans');
   return pulls.take(node.nodeId, async () => {
     const read = () => answerGetBans(runtime.pools.channel, node.clusterId, request);
-    let answer = await read();
-    const refused = answer.reset && after && after.epoch >= feed.bans.epoch;
-    if (refused && (await judge(context, node, { config: undefined, bans: after })).began) answer = await read();
+    const answer = await readOnce(context, node, 'bans', after, read);
     const { position } = answer;
-    if (position) position.mark = (await positionMarks(runtime)).bans(node.clusterId, position);
+    if (position) position.mark = (await positionMarks(runtime)).feed('bans', node.clusterId, position);
     return answer;
   });
+}
+
+/** What the node lacks of a feed by name. Its place in line is not that of configurations and bans. */
+export async function getFeed(
+  context: CallContext,
+  node: NodeIdentity,
+  { feed: name, after, pageToken }: GetFeedRequest,
+): Promise<MessageInitShape<typeof GetFeedResponseSchema>> {
+  const { runtime, repairs } = context;
+  const feed = runtime.feeds.find(name);
+  if (!feed?.repair) throw new ConnectError(`there is no feed ${name.slice(0, 32)} by name`, Code.NotFound);
+  const repair = feed.repair(runtime);
+  countRepair(runtime, name);
+  const from = after ? { epoch: after.epoch, position: after.sequence } : null;
+  return repairs.take(node.nodeId, async () => {
+    const read = async () => {
+      try {
+        return await repair(node.clusterId, from, pageToken);
+      } catch (error) {
+        if (error instanceof RangeError) throw new ConnectError(error.message, Code.InvalidArgument);
+        throw error;
+      }
+    };
+    const { place, reset, body, nextPageToken } = await readOnce(context, node, name, after, read);
+    const position = { feed: name, epoch: place.epoch, sequence: place.position };
+    const mark = (await positionMarks(runtime)).feed(name, node.clusterId, position);
+    return { position: { ...position, mark }, reset, body, nextPageToken };
+  });
+}
+
+/**
+ * Reads what a node lacks; again when everything takes the place of what it has and its place proves that the database has
+ * forgotten something.
+ */
+async function readOnce<Answer extends { reset: boolean }>(
+  context: CallContext,
+  node: NodeIdentity,
+  name: string,
+  after: FeedPlace | undefined,
+  read: () => Promise<Answer>,
+): Promise<Answer> {
+  const cluster = await feedOf(context, node);
+  const answer = await read();
+  const isRefused = answer.reset && after && after.epoch >= cluster.tracks.get(name)!.epoch;
+  if (!isRefused) return answer;
+  const { began } = await judge(context, node, { feeds: new Map([[name, after]]) });
+  return began ? read() : answer;
 }

@@ -15,6 +15,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { Authenticator } from './authenticator.ts';
 import { ChannelCertificate } from './channel-certificate.ts';
 import { Http1Exchange, Http2Exchange } from './exchange.ts';
+import { watchLagging } from './feed-metrics.ts';
 import { Gate } from './gate.ts';
 import { NodeReports } from './node-reports.ts';
 import { Propagation } from './propagation.ts';
@@ -58,6 +59,7 @@ export class ChannelServer implements Listener {
     this.#strangers = new Strangers(runtime);
     this.#hub = new WatchHub(runtime, (nodeId) => this.#reports.forget(nodeId), this.#propagation);
     watchMetrics(runtime, this.#hub);
+    watchLagging(runtime, this.#hub, this.#reports);
     // Never listens: it is handed the connections that chose HTTP/1.1. It begins to keep its time limits when it is told
     // that it listens.
     this.#http1 = createHttp1Server({

@@ -29,6 +29,8 @@ const CALL_MS = 60_000;
 const SWEEP_MS = 5_000;
 /** Of the channel pool's six connections. */
 const PULLS = 3;
+/** Of the same, for feeds by name. */
+const REPAIRS = 1;
 /** Reports stored at once: a thousand nodes under attack leave connections to everybody else. */
 const WRITES = 2;
 const MAX_WAITING = 20_000;
@@ -81,6 +83,7 @@ export class Gate {
     this.#budgets = new Budgets(runtime, (nodeId, lane) => reports.overBudget(nodeId, lane));
     this.#stats = new StatsIngest(runtime);
     const pulls = new Turns({ running: PULLS, waiting: MAX_WAITING, waitingEach: MAX_WAITING_EACH });
+    const repairs = new Turns({ running: REPAIRS, waiting: MAX_WAITING, waitingEach: MAX_WAITING_EACH });
     const writes = new Turns({ running: WRITES, waiting: MAX_WAITING, waitingEach: MAX_WAITING_EACH });
     const watches = new VitalWatches(runtime.pools.channel, runtime.log);
     this.#vitals = new VitalIngest(runtime, watches);
@@ -93,6 +96,7 @@ export class Gate {
       vitals: this.#vitals,
       watches,
       pulls,
+      repairs,
       writes,
       consoleAddresses,
     };
@@ -234,9 +238,9 @@ export class Gate {
     try {
       // Until it is open: a stream costs no call, and a second one ends the first.
       await this.#budgets.admit(node.nodeId, 'control', (end) => ends.push(end));
-      const { config, bans, acme } = await readWatchRequest(exchange.body);
+      const start = await readWatchRequest(exchange.body);
       const sink = exchange.open(200, { 'content-type': STREAM_TYPE });
-      const stream = await this.#hub.open(node, sink, { config, bans, acme });
+      const stream = await this.#hub.open(node, sink, start);
       if (!stream) sink.end(endFrame({ code: 'not_found', message: 'the cluster was deleted' }));
     } catch (error) {
       if (!(error instanceof BadWatchRequest)) throw error;

@@ -5,10 +5,9 @@ import ipaddr from 'ipaddr.js';
 import type { Capability } from '../../contract/capabilities.ts';
 import { trackColumn } from '../../models/config/config-history.ts';
 import type { NodeAddressEntry } from '../../models/nodes/node-address.ts';
-import { MAX_FAILED_ENTRIES, type PositionRow } from '../../models/nodes/node-state.ts';
-import type { BanPosition, BanStatus } from '../../proto/gen/svc/node/v1/bans_pb.js';
-import type { AcmePosition } from '../../proto/gen/svc/node/v1/certificates_pb.js';
-import type { ConfigPosition, FailedEntry } from '../../proto/gen/svc/node/v1/config_pb.js';
+import { MAX_FAILED_ENTRIES, type PlaceRow, type PositionRow } from '../../models/nodes/node-state.ts';
+import type { BanStatus } from '../../proto/gen/svc/node/v1/bans_pb.js';
+import type { FailedEntry } from '../../proto/gen/svc/node/v1/config_pb.js';
 import type {
   GeoIpDatabase,
   HeartbeatRequest,
@@ -16,6 +15,8 @@ import type {
   NodeInfo,
   Reached,
 } from '../../proto/gen/svc/node/v1/node_pb.js';
+import { type PositionReport, unmarked } from '../../runtime/feed-wire.ts';
+import type { Feed } from '../../runtime/feeds.ts';
 import { readFailingSites } from './failing-sites.ts';
 import type { NodeIdentity } from './identity.ts';
 import type { Beat } from './node-reports.ts';
@@ -28,6 +29,7 @@ const MAX_ADDRESSES = 64;
 const MAX_CAPABILITIES = 64;
 const MAX_UNAPPLIED = 100;
 const MAX_STEPS = 32;
+const NOWHERE = { epoch: 0n, sequence: 0n };
 const LONGEST_AGO_MS = 15_000;
 const FEATURE = /^[a-z0-9][a-z0-9-]{0,63}$/;
 
@@ -117,15 +119,24 @@ export function readBeat(
   };
 }
 
-/** Positions of a report; undefined where it does not say. */
-interface Positions {
-  config?: ConfigPosition | undefined;
-  bans?: BanPosition | undefined;
-  acme?: AcmePosition | undefined;
-  failed: readonly FailedEntry[];
-}
-
-export function readPosition(nodeId: string, at: Date, { config, bans, acme, failed }: Positions): PositionRow {
+/**
+ * Where a report says that the node is. `isFull`: it says it of every feed, so that one that is missing is at 0 where that
+ * means something.
+ */
+export function readPosition(
+  { nodeId, features }: Pick<NodeIdentity, 'nodeId' | 'features'>,
+  at: Date,
+  report: PositionReport & { failed: readonly FailedEntry[] },
+  feeds: Iterable<Feed>,
+  isFull: boolean,
+): PositionRow {
+  const { config, failed } = report;
+  const places: [string, PlaceRow][] = [];
+  for (const { name, wire } of feeds) {
+    if (wire.aim === null || (wire.needs !== null && !features.has(wire.needs))) continue;
+    const place = wire.told(report) ?? (isFull && wire.silenceIsNothing ? unmarked(NOWHERE) : undefined);
+    if (place) places.push([name, { at, epoch: bounded(place.epoch), sequence: bounded(place.sequence) }]);
+  }
   return {
     nodeId,
     at,
@@ -137,8 +148,7 @@ export function readPosition(nodeId: string, at: Date, { config, bans, acme, fai
       setHash: Buffer.from(config.setHash.subarray(0, 32)).toString('hex'),
       failed: JSON.stringify(failed.slice(0, MAX_FAILED_ENTRIES).map(readFailed)),
     },
-    bans: bans && { at, epoch: bounded(bans.epoch), sequence: bounded(bans.sequence) },
-    acme: acme && { epoch: bounded(acme.epoch), sequence: bounded(acme.sequence) },
+    places: new Map(places),
   };
 }
 

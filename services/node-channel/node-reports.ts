@@ -3,14 +3,16 @@
 
 import { type NodeAddressEntry, replaceNodeAddresses, storedNodeAddresses } from '../../models/nodes/node-address.ts';
 import { keepMetrics } from '../../models/nodes/node-metrics.ts';
+import { writePositions } from '../../models/nodes/node-position.ts';
 import {
   type BeatRow,
+  type PlaceRow,
   type PositionRow,
   replaceUnapplied,
   writeAuthErrors,
   writeBeats,
-  writePositions,
 } from '../../models/nodes/node-state.ts';
+import type { Feed } from '../../runtime/feeds.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { wakeChannel } from '../../runtime/stream-names.ts';
 import type { NodeIdentity } from './identity.ts';
@@ -37,11 +39,12 @@ export interface Beat extends Omit<BeatRow, 'lastSeenAt' | 'authError'> {
   unappliedIds: string[];
 }
 
-type Place = NonNullable<PositionRow['acme']>;
 type Kind = 'positions' | 'heartbeats' | 'refusals';
 
 export class NodeReports {
   readonly #runtime: Runtime;
+  /** All but configurations. */
+  readonly #feeds: readonly Feed[];
   readonly #last = new Map<string, LastKnown>();
   readonly #beats = new Map<string, BeatRow>();
   readonly #positions = new Map<string, PositionRow>();
@@ -56,6 +59,7 @@ export class NodeReports {
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
+    this.#feeds = [...runtime.feeds].filter(({ wire }) => wire.aim !== null);
   }
 
   /** Resolves once addresses and unapplied bans, where they changed, are stored: bans depend on them. */
@@ -85,6 +89,16 @@ export class NodeReports {
     this.#setPosition(node.nodeId, position, Number.NEGATIVE_INFINITY);
     const last = this.#last.get(node.nodeId);
     if (last) last.appliedAt = position.at.getTime();
+  }
+
+  /** Where the node is in a feed other than the configuration, as far as this process knows. */
+  placeOf(nodeId: string, feed: string): PlaceRow | undefined {
+    return this.#last.get(nodeId)?.position.places.get(feed);
+  }
+
+  /** The configuration that the node runs, as far as this process knows. */
+  configOf(nodeId: string): PositionRow['config'] {
+    return this.#last.get(nodeId)?.position.config;
   }
 
   /** Records why a node's certificate was refused; shown until its next heartbeat. */
@@ -191,7 +205,7 @@ export class NodeReports {
     if (kind === 'positions') {
       const rows = taken(this.#positions);
       // People wait for these: relays are told at once.
-      if (rows.length > 0 && (await writePositions(pools.channel, rows))) {
+      if (rows.length > 0 && (await writePositions(pools.channel, this.#feeds, rows))) {
         redis.publish(wakeChannel(this.#runtime.env.redisPrefix), '1').catch(() => undefined);
       }
     } else if (kind === 'heartbeats') {
@@ -218,19 +232,21 @@ function taken<T>(map: Map<string, T>): T[] {
 /** A feed keeps its place when the report leaves it out, or when `overtaken` and the report is behind in the same history. */
 function mergePositions(last: PositionRow, next: PositionRow, overtaken: boolean): PositionRow {
   const merged = { ...next };
-  const { config, bans, acme } = next;
+  const { config } = next;
   if (!config || (overtaken && last.config?.epoch === config.epoch && config.revision < last.config.revision)) {
     merged.config = last.config;
   }
-  if (!bans || (overtaken && last.bans?.epoch === bans.epoch && bans.sequence < last.bans.sequence)) {
-    merged.bans = last.bans;
+  const places = new Map(next.places);
+  for (const [name, before] of last.places) {
+    const place = places.get(name);
+    if (!place || (overtaken && isBefore(place, before))) places.set(name, before);
   }
-  if (!acme || (overtaken && last.acme && isBefore(acme, last.acme))) merged.acme = last.acme;
+  merged.places = places;
   return merged;
 }
 
 /** Of an earlier history, of none, or behind in the same one. */
-function isBefore(a: Place, b: Place): boolean {
+function isBefore(a: PlaceRow, b: PlaceRow): boolean {
   return a.epoch === b.epoch ? a.sequence < b.sequence : a.epoch < b.epoch;
 }
 
@@ -241,11 +257,13 @@ function samePosition(a: PositionRow, b: PositionRow): boolean {
     a.config?.revision === b.config?.revision &&
     a.config?.setHash === b.config?.setHash &&
     a.config?.failed === b.config?.failed &&
-    a.bans?.epoch === b.bans?.epoch &&
-    a.bans?.sequence === b.bans?.sequence &&
-    a.acme?.epoch === b.acme?.epoch &&
-    a.acme?.sequence === b.acme?.sequence
+    a.places.size === b.places.size &&
+    [...a.places].every(([name, place]) => samePlace(place, b.places.get(name)))
   );
+}
+
+function samePlace(a: PlaceRow, b: PlaceRow | undefined): boolean {
+  return a.epoch === b?.epoch && a.sequence === b.sequence;
 }
 
 function addressKey(entries: readonly NodeAddressEntry[]): string {

@@ -16,7 +16,16 @@ import { NodeService } from '../../proto/gen/svc/node/v1/node_pb.js';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { asUnavailable } from '../../runtime/write.ts';
 import { type Allowance, UNCOUNTED } from './budgets.ts';
-import { applied, type CallContext, getAcmeTokens, getBans, getConfig, heartbeat, reportVitals } from './calls.ts';
+import {
+  applied,
+  type CallContext,
+  getAcmeTokens,
+  getBans,
+  getConfig,
+  getFeed,
+  heartbeat,
+  reportVitals,
+} from './calls.ts';
 import { getCertificates } from './certificate-calls.ts';
 import { enroll, renewCertificate } from './enroll.ts';
 import { EnrollmentAttempts } from './enrollment-attempts.ts';
@@ -152,6 +161,7 @@ function nodeCalls(context: CallContext, authority: CertificateAuthority): Calls
     getCertificates: (request, { node }) => getCertificates(context, known(node), request),
     getSessionTicketKeys: (_request, { node }) => getSessionTicketKeys(context, known(node)),
     getAcmeTokens: (_request, { node }) => getAcmeTokens(context, known(node)),
+    getFeed: (request, { node }) => getFeed(context, known(node), request),
   };
 }
 
@@ -171,6 +181,7 @@ function routeNodeCalls(router: ConnectRouter, calls: Calls): void {
   router.rpc(method.getCertificates, (request, call) => calls.getCertificates(request, callerOf(call)));
   router.rpc(method.getSessionTicketKeys, (request, call) => calls.getSessionTicketKeys(request, callerOf(call)));
   router.rpc(method.getAcmeTokens, (request, call) => calls.getAcmeTokens(request, callerOf(call)));
+  router.rpc(method.getFeed, (request, call) => calls.getFeed(request, callerOf(call)));
 }
 
 function known(node: NodeIdentity | null): NodeIdentity {

@@ -6,6 +6,7 @@ import { FeedActor } from '../../pipeline/feed-actor.ts';
 import { startRelay } from '../../pipeline/relay.ts';
 import { UnknownTopics } from '../../pipeline/unknown-topics.ts';
 import { FanoutReader, type ReadBatch } from '../../runtime/fanout-stream.ts';
+import { namedWire } from '../../runtime/feed-wire.ts';
 import { type Feed, Feeds } from '../../runtime/feeds.ts';
 import { deadLetterStream, fanoutStream } from '../../runtime/stream-names.ts';
 import { discoverFeeds } from '../../services/discover.ts';
@@ -20,7 +21,9 @@ const madeUp: Feed = {
   name: 'made-up',
   topic: 'test-steps',
   ownerLock: 0x535601ff,
-  event: EVENT,
+  lane: 'regular',
+  wire: { ...namedWire('made-up', 'feeds-v1'), event: EVENT, needs: null },
+  columns: null,
   hint: null,
   changes: null,
   source: ({ pools: { channel } }) => ({
@@ -41,6 +44,7 @@ const madeUp: Feed = {
     },
     mark: () => new Uint8Array(),
   }),
+  repair: null,
 };
 
 async function say(on: Pipeline, clusterId: string, step: number, word: string): Promise<void> {
@@ -85,7 +89,7 @@ test('a made-up feed travels from the outbox to streams of nodes, through relay,
       status: 'active' as const,
       features: new Set<string>(),
     };
-    await hub.open(node, sink, { config: undefined, bans: undefined, acme: undefined });
+    await hub.open(node, sink, {});
     await say(pipeline, clusterId, 2, 'one');
     await eventually(() => read.length === 2, { what: 'the batch' });
     t.like(read[1], { from: 1n, to: 2n });
@@ -144,9 +148,9 @@ test('rows of a topic that nobody knows are seen and kept for a newer relay, and
 
 test('two feeds share no name, topic or lock; those of which a node gets one share an event', async (t) => {
   const [feed] = (await discoverFeeds()) as [Feed];
-  const other = { ...madeUp, event: 101 };
+  const other = { ...madeUp, wire: { ...madeUp.wire, event: 101 } };
   t.notThrows(() => new Feeds([feed, madeUp]));
-  t.notThrows(() => new Feeds([feed, { ...madeUp, event: feed.event }]));
+  t.notThrows(() => new Feeds([feed, { ...madeUp, wire: feed.wire }]));
   for (const shared of [{ name: feed.name }, { topic: feed.topic }, { ownerLock: feed.ownerLock }]) {
     t.throws(() => new Feeds([feed, { ...other, ...shared }]), { message: /have the same/ });
   }

@@ -105,7 +105,7 @@ test('another server or timeline begins a new epoch at the next session, once', 
   }
 });
 
-const NOTHING = { config: false, bans: false };
+const NOTHING = new Set<string>();
 
 test('a node ahead of the database begins a new epoch with the mark of the place that is forgotten, and only with it', async (t) => {
   const { runtime, close } = await createPipeline();
@@ -121,13 +121,16 @@ test('a node ahead of the database begins a new epoch with the mark of the place
     };
     const bans = (place: object, of = clusterId) => {
       const claimed = { epoch, sequence: 0n, ...place };
-      return { ...claimed, mark: marks.bans(of, claimed) };
+      return { ...claimed, mark: marks.feed('bans', of, claimed) };
     };
     const ahead = { revision: revision + 1n };
     const mark = new Uint8Array();
 
     // Where the database has been, whatever the mark.
-    for (const claim of [{ config: config({}), bans: bans({}) }, { config: { ...config({}), mark } }]) {
+    for (const claim of [
+      { config: config({}), feeds: new Map([['bans', bans({})]]) },
+      { config: { ...config({}), mark } },
+    ]) {
       t.deepEqual(await judgeClaim(runtime, { clusterId, ...claim }), { unproven: NOTHING, began: false });
     }
     t.like(await judgeClaim(runtime, { clusterId, config: config({ epoch: epoch - 1n, revision: 999n }) }), {
@@ -141,7 +144,7 @@ test('a node ahead of the database begins a new epoch with the mark of the place
       { ...config({ epoch: epoch + 1n }), mark },
     ]) {
       const verdict = await judgeClaim(runtime, { clusterId, config: unproven });
-      t.deepEqual(verdict, { unproven: { config: true, bans: false }, began: false });
+      t.deepEqual(verdict, { unproven: new Set(['config']), began: false });
     }
     for (const unproven of [
       { ...bans({ sequence: 5n }), mark },
@@ -149,8 +152,8 @@ test('a node ahead of the database begins a new epoch with the mark of the place
       bans({ sequence: 5n }, 'another cluster'),
       { ...bans({ epoch: 2n ** 64n - 1n }), mark },
     ]) {
-      const verdict = await judgeClaim(runtime, { clusterId, bans: unproven });
-      t.deepEqual(verdict, { unproven: { config: false, bans: true }, began: false });
+      const verdict = await judgeClaim(runtime, { clusterId, feeds: new Map([['bans', unproven]]) });
+      t.deepEqual(verdict, { unproven: new Set(['bans']), began: false });
     }
     t.is((await readConfigHead(pool, clusterId))!.epoch, epoch);
 
@@ -165,7 +168,9 @@ test('a node ahead of the database begins a new epoch with the mark of the place
       last = now;
     };
     await restarts('a revision', { config: config(ahead) });
-    await restarts('a number of a ban', { bans: bans({ epoch: last, sequence: 9_000_000_000_000n }) });
+    await restarts('a number of a ban', {
+      feeds: new Map([['bans', bans({ epoch: last, sequence: 9_000_000_000_000n })]]),
+    });
     await restarts('a set', { config: config({ epoch: last, setHash: randomBytes(32) }) });
     await restarts('an epoch', { config: config({ epoch: last + 3_600_000n }) });
     t.true(last > epoch + 3_600_000n);
@@ -202,7 +207,7 @@ test('a new master key leaves marks as they are; a database that had no key for 
     await runtime.pools.api('console_state').update({ mark_key: null });
     const older = await again(after);
     const verdict = await judgeClaim(older, { clusterId, config });
-    t.deepEqual(verdict, { unproven: { config: true, bans: false }, began: false });
+    t.deepEqual(verdict, { unproven: new Set(['config']), began: false });
     t.is((await readConfigHead(runtime.pools.channel, clusterId))!.epoch, epoch);
   } finally {
     for (const pipeline of more) await pipeline.close();

@@ -24,7 +24,7 @@ test('a node that goes away before its cluster was read leaves nothing behind', 
     features: new Set<string>(),
   };
   const sink = new PassThrough();
-  const opening = hub.open(node, sink, { config: undefined, bans: undefined, acme: undefined });
+  const opening = hub.open(node, sink, {});
   sink.destroy();
   const stream = await opening;
   t.is(hub.streamCount, 0);

@@ -9,8 +9,8 @@ import { CANARY, type ClusterFeed, CONFIG } from './cluster-feed.ts';
 import { batchFrame } from './frames.ts';
 
 /** Call `wake` of the cluster's feed after the last of several. Throws for a configuration that cannot be read. */
-export function appendBatch(cluster: ClusterFeed, { name, event }: Feed, { from, to, bytes }: FanoutBatch): void {
-  const batch = { from, to, frame: batchFrame(event!, bytes), at: Date.now() };
+export function appendBatch(cluster: ClusterFeed, { name, wire }: Feed, { from, to, bytes }: FanoutBatch): void {
+  const batch = { from, to, frame: batchFrame(wire.event, bytes), at: Date.now() };
   if (name !== CONFIG && name !== CANARY) {
     cluster.append(name, batch);
     return;

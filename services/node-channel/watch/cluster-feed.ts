@@ -1,11 +1,9 @@
 // What the streams of one cluster read from: the rings of its feeds and where their heads are.
 import { create } from '@bufbuild/protobuf';
 import type { Capability } from '../../../contract/capabilities.ts';
-import { BanPositionSchema } from '../../../proto/gen/svc/node/v1/bans_pb.js';
-import { AcmePositionSchema } from '../../../proto/gen/svc/node/v1/certificates_pb.js';
 import { type ConfigPosition, ConfigPositionSchema, Track } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import { type Target, TargetSchema } from '../../../proto/gen/svc/node/v1/node_pb.js';
-import type { FeedTarget } from '../../../runtime/feeds.ts';
+import type { Feed, Feeds, FeedTarget } from '../../../runtime/feeds.ts';
 import type { NodeIdentity } from '../identity.ts';
 import type { Propagation } from '../propagation.ts';
 import { eventFrame } from './frames.ts';
@@ -29,7 +27,7 @@ export interface CanaryHead {
 /** Heads as PostgreSQL has them. */
 export interface ClusterHeads {
   config: { epoch: bigint; revision: bigint; setHash: Uint8Array };
-  /** Every other feed that streams carry, by name. */
+  /** Every other feed, by name. */
   others: ReadonlyMap<string, FeedTarget>;
   /** Capabilities the cluster's live entries need. */
   features: ReadonlySet<string>;
@@ -85,13 +83,10 @@ export class FeedTrack {
   }
 }
 
-/** The feeds that positions of the protocol name. */
+/** The feed of a cluster's configuration. */
 export const CONFIG = 'config';
 /** What the nodes of a canary get instead of it. */
 export const CANARY = 'canary';
-export const BANS = 'bans';
-/** What certificate authorities are answered. */
-export const ACME = 'acme';
 
 const NOBODY: ReadonlySet<string> = new Set();
 
@@ -100,7 +95,7 @@ export type Comparison = Map<string, 'same' | 'behind' | 'restarted'>;
 
 export class ClusterFeed {
   readonly clusterId: string;
-  /** By the feed's name, in the order their batches are sent: the configuration, which can be large, last. */
+  /** By the feed's name, in the order their batches are sent: that of their lanes. */
   readonly tracks: ReadonlyMap<string, FeedTrack>;
   readonly streams = new Set<WatchStream>();
   #setHash: Uint8Array;
@@ -109,10 +104,12 @@ export class ClusterFeed {
   #ticketKeysVersion: bigint;
   #canary: CanaryHead | null;
   readonly #targetFrames = new Map<string, { key: string; at: number; frame: Buffer }>();
+  readonly #feeds: Feeds;
   readonly #propagation: Pick<Propagation, 'pushed'> | undefined;
 
-  constructor(clusterId: string, heads: ClusterHeads, propagation?: Pick<Propagation, 'pushed'>) {
+  constructor(clusterId: string, heads: ClusterHeads, feeds: Feeds, propagation?: Pick<Propagation, 'pushed'>) {
     this.clusterId = clusterId;
+    this.#feeds = feeds;
     this.#propagation = propagation;
     const others = [...heads.others].map(
       ([name, { epoch, position }]) => [name, new FeedTrack(epoch, position)] as const,
@@ -143,12 +140,20 @@ export class ClusterFeed {
     return this.tracks.get(CONFIG)!;
   }
 
-  get bans(): FeedTrack {
-    return this.tracks.get(BANS)!;
+  /** The feeds other than configurations that the node is sent. */
+  *othersOf(node: Pick<NodeIdentity, 'features'>): Generator<{ feed: Feed; track: FeedTrack }> {
+    for (const [name, track] of this.tracks) {
+      const feed = this.#feeds.get(name);
+      if (feed.wire.aim !== null && mayFollow(node, feed)) yield { feed, track };
+    }
   }
 
-  get acme(): FeedTrack {
-    return this.tracks.get(ACME)!;
+  /** Whether the node is sent batches of the feed. */
+  sends(name: string, node: NodeIdentity): boolean {
+    const feed = this.#feeds.get(name);
+    if (feed.wire.aim !== null) return mayFollow(node, feed);
+    // A node that cannot hold single entries keeps its configuration; it is told the target all the same.
+    return name === this.configFeedOf(node) && !this.isFrozen(node);
   }
 
   get ticketKeysVersion(): bigint {
@@ -175,27 +180,26 @@ export class ClusterFeed {
     return create(ConfigPositionSchema, { epoch, track, revision, setHash });
   }
 
-  /** What the node should run, as far as this process knows. */
-  target(now: number, node: Pick<NodeIdentity, 'nodeId'>): Target {
-    return create(TargetSchema, {
-      config: this.headOf(this.trackOf(node)),
-      bans: create(BanPositionSchema, { epoch: this.bans.epoch, sequence: this.bans.ring.head }),
-      acme: create(AcmePositionSchema, { epoch: this.acme.epoch, sequence: this.acme.ring.head }),
-      serverTimeMs: BigInt(now),
-    });
+  /** What the node should have, as far as this process knows. */
+  target(now: number, node: Pick<NodeIdentity, 'nodeId' | 'features'>): Target {
+    const target = create(TargetSchema, { config: this.headOf(this.trackOf(node)), serverTimeMs: BigInt(now) });
+    for (const { feed, track } of this.othersOf(node))
+      feed.wire.aim?.(target, { epoch: track.epoch, sequence: track.ring.head });
+    return target;
   }
 
   /** The Target as a frame; streams that start within a second share it. */
   targetFrame(node: NodeIdentity): Buffer {
-    const track = this.configFeedOf(node);
     const config = this.headOf(this.trackOf(node));
-    const places = [this.bans, this.acme].map(({ epoch, ring }) => `${epoch}/${ring.head}`);
+    const others = [...this.othersOf(node)];
+    const kind = [this.configFeedOf(node), ...others.map(({ feed }) => feed.name)].join();
+    const places = others.map(({ track: { epoch, ring } }) => `${epoch}/${ring.head}`);
     const key = [config.epoch, config.revision, ...places].join('/');
     const now = Date.now();
-    let known = this.#targetFrames.get(track);
+    let known = this.#targetFrames.get(kind);
     if (known?.key !== key || now - known.at > 1000) {
       known = { key, at: now, frame: eventFrame({ case: 'target', value: this.target(now, node) }) };
-      this.#targetFrames.set(track, known);
+      this.#targetFrames.set(kind, known);
     }
     return known.frame;
   }
@@ -240,10 +244,9 @@ export class ClusterFeed {
 
   #pushed(name: string, { epoch }: FeedTrack, { from, to, at }: RingBatch): void {
     const exempt: string[] = [];
-    if (name === CONFIG) {
-      for (const { node } of this.streams) {
-        if (this.isFrozen(node) || this.configFeedOf(node) !== CONFIG) exempt.push(node.nodeId);
-      }
+    const { aim, needs } = this.#feeds.get(name).wire;
+    if (aim === null || needs !== null) {
+      for (const { node } of this.streams) if (!this.sends(name, node)) exempt.push(node.nodeId);
     }
     this.#propagation?.pushed(this.clusterId, name, { epoch, from, to }, at, new Set(exempt));
   }
@@ -319,4 +322,8 @@ export class ClusterFeed {
   wake(): void {
     for (const stream of this.streams) stream.pump();
   }
+}
+
+function mayFollow({ features }: Pick<NodeIdentity, 'features'>, { wire: { needs } }: Feed): boolean {
+  return needs === null || features.has(needs);
 }

@@ -11,7 +11,7 @@ import { type ClusterHeads, CONFIG } from './cluster-feed.ts';
 
 const NOTHING = { stable: new Set<string>(), canary: new Set<string>() };
 
-/** By cluster id; clusters that are gone are absent. `sources`: those of the feeds that streams carry, by name. */
+/** By cluster id; clusters that are gone are absent. `sources`: of the feeds, by name. */
 export async function readHeads(
   { channel: pool }: Pools,
   sources: ReadonlyMap<string, FeedSource>,

@@ -1,4 +1,5 @@
 // All Watch streams of the process: opens them, feeds them, and keeps the feeds true to PostgreSQL.
+import type { PositionReport } from '../../../runtime/feed-wire.ts';
 import type { Feed, FeedSource } from '../../../runtime/feeds.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 import type { NodeIdentity } from '../identity.ts';
@@ -8,7 +9,7 @@ import { ClusterFeed } from './cluster-feed.ts';
 import { FanOut } from './fan-out.ts';
 import { eventFrame } from './frames.ts';
 import { readHeads } from './heads.ts';
-import { type Sink, type StartPositions, WatchStream } from './watch-stream.ts';
+import { type Sink, WatchStream } from './watch-stream.ts';
 
 const COMPARE_MS = 2_000;
 const PING_MS = 15_000;
@@ -24,7 +25,7 @@ export const REFUSED = { code: 'unauthenticated', message: 'the node is no longe
 export class WatchHub {
   readonly #runtime: Runtime;
   readonly #feeds = new Map<string, ClusterFeed>();
-  /** Of the feeds that streams carry, by name. */
+  /** By the feed's name. */
   readonly #sources: ReadonlyMap<string, FeedSource>;
   readonly #opening = new Map<string, Promise<ClusterFeed | null>>();
   readonly #byNode = new Map<string, WatchStream>();
@@ -41,8 +42,7 @@ export class WatchHub {
     this.#runtime = runtime;
     this.#onGone = onGone;
     this.#propagation = propagation;
-    const carried = [...runtime.feeds].filter(({ event }) => event !== null);
-    this.#sources = new Map(carried.map((feed) => [feed.name, feed.source(runtime)]));
+    this.#sources = new Map([...runtime.feeds].map((feed) => [feed.name, feed.source(runtime)]));
     this.#fanOut = new FanOut(
       runtime,
       (cluster, feed) => void this.#catchUp(cluster, feed),
@@ -73,7 +73,7 @@ export class WatchHub {
   }
 
   /** Starts a stream on the sink; null when the node's cluster is gone. */
-  async open(node: NodeIdentity, sink: Sink, start: StartPositions): Promise<WatchStream | null> {
+  async open(node: NodeIdentity, sink: Sink, start: PositionReport): Promise<WatchStream | null> {
     const feed = await this.feed(node.clusterId);
     if (!feed) return null;
     const stream = new WatchStream(node, sink, feed, start);
@@ -107,7 +107,7 @@ export class WatchHub {
   async #openFeed(clusterId: string): Promise<ClusterFeed | null> {
     const heads = (await readHeads(this.#runtime.pools, this.#sources, [clusterId])).get(clusterId);
     if (!heads) return null;
-    const feed = new ClusterFeed(clusterId, heads, this.#propagation);
+    const feed = new ClusterFeed(clusterId, heads, this.#runtime.feeds, this.#propagation);
     this.#feeds.set(clusterId, feed);
     this.#idleSince.set(clusterId, Date.now());
     this.#fanOut.follow(feed);
@@ -117,6 +117,11 @@ export class WatchHub {
   /** Nodes with an open stream. */
   *nodes(): Generator<NodeIdentity> {
     for (const stream of this.#byNode.values()) yield stream.node;
+  }
+
+  /** Open streams: their nodes, with what they are sent from. */
+  *streams(): Generator<{ node: NodeIdentity; cluster: ClusterFeed }> {
+    for (const cluster of this.#feeds.values()) for (const { node } of cluster.streams) yield { node, cluster };
   }
 
   /** The streams whose node passes the test end with the reason. */

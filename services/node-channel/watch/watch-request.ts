@@ -5,7 +5,7 @@ import { type WatchRequest, WatchRequestSchema } from '../../../proto/gen/svc/no
 
 export const STREAM_TYPE = 'application/connect+proto';
 const ENVELOPE_BYTES = 5;
-/** Two positions: more is no Watch request. */
+/** A position for each feed: more is no Watch request. */
 const MAX_REQUEST_BYTES = 4096;
 const READ_MS = 10_000;
 

@@ -9,25 +9,14 @@
 import type { Writable } from 'node:stream';
 import { create } from '@bufbuild/protobuf';
 import { trackColumn } from '../../../models/config/config-history.ts';
-import type { BanPosition } from '../../../proto/gen/svc/node/v1/bans_pb.js';
-import type { AcmePosition } from '../../../proto/gen/svc/node/v1/certificates_pb.js';
-import type { ConfigPosition } from '../../../proto/gen/svc/node/v1/config_pb.js';
 import { KeysChangedSchema } from '../../../proto/gen/svc/node/v1/node_pb.js';
+import type { PositionReport } from '../../../runtime/feed-wire.ts';
 import type { NodeIdentity } from '../identity.ts';
-import { ACME, BANS, CANARY, type ClusterFeed, CONFIG } from './cluster-feed.ts';
+import type { ClusterFeed } from './cluster-feed.ts';
 import { endFrame, eventFrame } from './frames.ts';
 
 /** What a stream is written to: an HTTP/2 stream or an HTTP/1.1 response. */
 export type Sink = Pick<Writable, 'write' | 'end' | 'destroy' | 'destroyed' | 'once'>;
-
-/** What the node says it holds; undefined for what it does not hold. */
-export interface StartPositions {
-  config: ConfigPosition | undefined;
-  bans: BanPosition | undefined;
-  acme: AcmePosition | undefined;
-}
-
-const CONFIGURATIONS: ReadonlySet<string> = new Set([CONFIG, CANARY]);
 
 export class WatchStream {
   readonly node: NodeIdentity;
@@ -37,12 +26,13 @@ export class WatchStream {
   #targetDue = true;
   #keysVersion: bigint;
   #ticketKeysVersion: bigint;
-  #start: StartPositions | null;
+  #start: PositionReport | null;
   /** When the connection stopped taking bytes; null while it takes them. */
   #blockedSince: number | null = null;
   #ended = false;
 
-  constructor(node: NodeIdentity, sink: Sink, feed: ClusterFeed, start: StartPositions) {
+  /** `start`: what the node says it holds. */
+  constructor(node: NodeIdentity, sink: Sink, feed: ClusterFeed, start: PositionReport) {
     this.node = node;
     this.#sink = sink;
     this.#feed = feed;
@@ -99,10 +89,8 @@ export class WatchStream {
     }
     const keys = this.#changedKeys();
     if (keys) return keys;
-    const own = this.#feed.configFeedOf(this.node);
     for (const [name, { ring }] of this.#feed.tracks) {
-      // A node that cannot hold single entries keeps its configuration; it is told the target all the same.
-      if (CONFIGURATIONS.has(name) && (name !== own || this.#feed.isFrozen(this.node))) {
+      if (!this.#feed.sends(name, this.node)) {
         this.#cursors.set(name, ring.head);
         continue;
       }
@@ -137,32 +125,29 @@ export class WatchStream {
    * about to be pushed.
    */
   #placeCursors(): Buffer {
-    const { bans, acme } = this.#start ?? {};
+    const start = this.#start ?? {};
     const own = this.#feed.configFeedOf(this.node);
     // What it holds of another track is nothing that the feed of its own goes on from.
-    const held = this.#start?.config;
+    const held = start.config;
     const config = held && trackColumn(held.track) === trackColumn(this.#feed.trackOf(this.node)) ? held : undefined;
     this.#start = null;
-    const places = new Map<string, { epoch: bigint; number: bigint }>();
-    if (config) places.set(own, { epoch: config.epoch, number: config.revision });
-    for (const [name, place] of [
-      [BANS, bans],
-      [ACME, acme],
-    ] as const) {
-      if (place) places.set(name, { epoch: place.epoch, number: place.sequence });
-    }
+    const others = [...this.#feed.othersOf(this.node)].map(({ feed: { name, wire } }) => {
+      return { name, wire, place: wire.told(start) };
+    });
+    const places = new Map(others.map(({ name, place }) => [name, place]));
+    if (config) places.set(own, { ...config, sequence: config.revision });
     let fromHeads = true;
     for (const [name, track] of this.#feed.tracks) {
-      const { epoch, number } = places.get(name) ?? {};
-      const cursor = track.cursorFor(epoch, number);
+      const { epoch, sequence } = places.get(name) ?? {};
+      const cursor = track.cursorFor(epoch, sequence);
       this.#cursors.set(name, cursor);
       fromHeads &&= cursor === track.ring.head;
     }
     if (fromHeads || this.#feed.isFrozen(this.node)) return this.#feed.targetFrame(this.node);
     const target = this.#feed.target(Date.now(), this.node);
     if (config && this.#cursors.get(own) === config.revision) target.config = config;
-    if (bans && this.#cursors.get(BANS) === bans.sequence) target.bans = bans;
-    if (acme && this.#cursors.get(ACME) === acme.sequence) target.acme = acme;
+    for (const { name, wire, place } of others)
+      if (place && this.#cursors.get(name) === place.sequence) wire.aim?.(target, place);
     return eventFrame({ case: 'target', value: target });
   }
 

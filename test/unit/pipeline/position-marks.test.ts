@@ -6,11 +6,11 @@ const marks = new PositionMarks(randomBytes(32));
 const config = { epoch: 1_700_000_000_000n, track: 1, revision: 7n, setHash: randomBytes(32) };
 const bans = { epoch: 1_700_000_000_000n, sequence: 7n };
 const configMark = marks.config('cluster', config);
-const bansMark = marks.bans('cluster', bans);
+const bansMark = marks.feed('bans', 'cluster', bans);
 
 test('a mark proves the place that it was given for', (t) => {
   t.true(marks.provesConfig('cluster', { ...config, mark: configMark }));
-  t.true(marks.provesBans('cluster', { ...bans, mark: bansMark }));
+  t.true(marks.provesFeed('bans', 'cluster', { ...bans, mark: bansMark }));
   t.is(configMark.length, 16);
 });
 
@@ -33,16 +33,20 @@ for (const [what, place] of Object.entries({
   'another epoch': { ...bans, epoch: bans.epoch + 1n },
 })) {
   test(`a mark of bans does not prove ${what}`, (t) => {
-    t.false(marks.provesBans('cluster', { ...place, mark: bansMark }));
+    t.false(marks.provesFeed('bans', 'cluster', { ...place, mark: bansMark }));
   });
 }
 
 test('a mark proves nothing for another cluster, nor by another key', (t) => {
   t.false(marks.provesConfig('other', { ...config, mark: configMark }));
-  t.false(marks.provesBans('other', { ...bans, mark: bansMark }));
+  t.false(marks.provesFeed('bans', 'other', { ...bans, mark: bansMark }));
   const stranger = new PositionMarks(randomBytes(32));
   t.false(marks.provesConfig('cluster', { ...config, mark: stranger.config('cluster', config) }));
-  t.false(marks.provesBans('cluster', { ...bans, mark: stranger.bans('cluster', bans) }));
+  t.false(marks.provesFeed('bans', 'cluster', { ...bans, mark: stranger.feed('bans', 'cluster', bans) }));
+});
+
+test('a mark of one feed does not prove a place in another', (t) => {
+  t.false(marks.provesFeed('purge', 'cluster', { ...bans, mark: bansMark }));
 });
 
 test('what is no mark proves nothing', (t) => {

@@ -364,7 +364,7 @@ test('a clock that is wrong by hours does not change how long a ban lasts', asyn
   const serverNow = Date.now() + hours;
   feeds.onEvent({
     $typeName: 'svc.node.v1.WatchEvent',
-    event: { case: 'target', value: { $typeName: 'svc.node.v1.Target', serverTimeMs: BigInt(serverNow) } },
+    event: { case: 'target', value: { $typeName: 'svc.node.v1.Target', serverTimeMs: BigInt(serverNow), feeds: [] } },
   });
   feeds.banFeed.onBatch(
     create(BanBatchSchema, {

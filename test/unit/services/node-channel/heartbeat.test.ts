@@ -1,13 +1,17 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import test from 'ava';
+import { type FeedRows, namedFeed } from '../../../../pipeline/named-feed.ts';
 import { BanStatusSchema } from '../../../../proto/gen/svc/node/v1/bans_pb.js';
 import { ConfigPositionSchema, FailedEntrySchema } from '../../../../proto/gen/svc/node/v1/config_pb.js';
+import { FeedPositionSchema } from '../../../../proto/gen/svc/node/v1/feeds_pb.js';
 import {
   type GeoIpSchema,
   HeartbeatRequestSchema,
   MetricsSchema,
   NodeInfoSchema,
 } from '../../../../proto/gen/svc/node/v1/node_pb.js';
+import { Feeds } from '../../../../runtime/feeds.ts';
+import { discoverFeeds } from '../../../../services/discover.ts';
 import {
   addressEntries,
   canonicalAddress,
@@ -25,6 +29,7 @@ const NODE = {
   status: 'active' as const,
   features: new Set<string>(),
 };
+const FEEDS = new Feeds(await discoverFeeds());
 const NOW = new Date('2026-01-02T03:04:05Z');
 
 test('addresses are written as PostgreSQL writes them; anything else is dropped', (t) => {
@@ -111,9 +116,9 @@ test('numbers beyond what can be stored or shown are cut to it', (t) => {
   t.like(beat.metrics, { cpuPercent: 0, load1: 0, load5: 0, load15: 1e9, memoryUsedBytes: Number.MAX_SAFE_INTEGER });
   t.is(beat.certificateNotAfter, null);
   const position = create(ConfigPositionSchema, { epoch: 2n ** 64n - 1n, revision: 2n ** 64n - 1n });
-  const row = readPosition('n', NOW, { config: position, failed: [] });
+  const row = readPosition(NODE, NOW, { config: position, failed: [] }, FEEDS, false);
   t.is(row.config?.epoch, 2n ** 63n - 1n);
-  t.is(row.bans, undefined);
+  t.is(row.places.size, 0);
 });
 
 test('every text can be stored, wherever it was cut; times are of this age', (t) => {
@@ -127,7 +132,7 @@ test('every text can be stored, wherever it was cut; times are of this age', (t)
   t.true((beat.info as { hostname: string }).hostname.isWellFormed());
   t.is(beat.certificateNotAfter, null, 'the year 10000');
   const failed = [create(FailedEntrySchema, { kind: 'site', id: 'a', reason: `${'r'.repeat(499)}😀` })];
-  const row = readPosition('n', NOW, { config: create(ConfigPositionSchema, { epoch: 1n }), failed });
+  const row = readPosition(NODE, NOW, { config: create(ConfigPositionSchema, { epoch: 1n }), failed }, FEEDS, false);
   t.true((JSON.parse(row.config!.failed) as { reason: string }[])[0]!.reason.isWellFormed());
 });
 
@@ -141,7 +146,8 @@ test('failed entries tell whether an earlier version keeps serving', (t) => {
     create(FailedEntrySchema, { kind: 'site', id: 'a', reason: 'no', runningHash: new Uint8Array(32) }),
     create(FailedEntrySchema, { kind: 'site', id: 'b', reason: 'no' }),
   ];
-  const row = readPosition('n', NOW, { config: create(ConfigPositionSchema, { epoch: 1n, revision: 2n }), failed });
+  const config = create(ConfigPositionSchema, { epoch: 1n, revision: 2n });
+  const row = readPosition(NODE, NOW, { config, failed }, FEEDS, false);
   t.deepEqual(
     (JSON.parse(row.config!.failed) as { id: string; running: boolean }[]).map(({ id, running }) => [id, running]),
     [
@@ -149,4 +155,31 @@ test('failed entries tell whether an earlier version keeps serving', (t) => {
       ['b', false],
     ],
   );
+});
+
+test('a full report without a feed takes its place back where the node keeps it in memory or by name, and only there', (t) => {
+  const node = { ...NODE, features: new Set(['feeds-v1']) };
+  const named = namedFeed({
+    name: 'made-up',
+    topic: 'made-up',
+    ownerLock: 0x535601ff,
+    hint: null,
+    changes: null,
+    rows: () => ({}) as FeedRows,
+  });
+  const feeds = new Feeds([...FEEDS, named]);
+  const places = (of: typeof node, isFull: boolean) =>
+    [...readPosition(of, NOW, { failed: [] }, feeds, isFull).places].map(([name, { sequence }]) => [name, sequence]);
+  t.deepEqual(places(node, true), [
+    ['acme', 0n],
+    ['made-up', 0n],
+  ]);
+  t.deepEqual(places(node, false), []);
+  t.deepEqual(
+    places({ ...node, features: new Set() }, true),
+    [['acme', 0n]],
+    'an agent of before has no feeds by name',
+  );
+  const reported = { failed: [], feeds: [create(FeedPositionSchema, { feed: 'made-up', epoch: 3n, sequence: 5n })] };
+  t.like(readPosition(node, NOW, reported, feeds, false).places.get('made-up'), { epoch: 3n, sequence: 5n, at: NOW });
 });

@@ -25,6 +25,7 @@ function slowDatabase(): { runtime: Runtime; asked: Asked[] } {
     pools: { channel: { query } },
     redis: { publish: async () => 0 },
     log: { warn: () => undefined },
+    feeds: [],
   } as unknown as Runtime;
   return { runtime, asked };
 }
@@ -33,7 +34,7 @@ const node = (nodeId: string) => ({ nodeId, clusterId: 'c', name: nodeId }) as u
 const at = (nodeId: string, revision: number): PositionRow => {
   const now = new Date();
   const config = { at: now, epoch: 1n, track: 'S' as const, revision: BigInt(revision), setHash: '', failed: '[]' };
-  return { nodeId, at: now, config, bans: undefined, acme: undefined };
+  return { nodeId, at: now, config, places: new Map() };
 };
 const revisions = ({ values }: Asked) =>
   (JSON.parse(values[0] as string) as { nodeId: string; revision: string }[]).map(

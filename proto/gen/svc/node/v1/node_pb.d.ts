@@ -9,6 +9,7 @@ import type { Message } from "@bufbuild/protobuf";
 import type { ConfigPosition, FailedEntry, GetConfigRequestSchema, GetConfigResponseSchema } from "./config_pb.js";
 import type { BanPosition, BanStatus, GetBansRequestSchema, GetBansResponseSchema, ReportBansRequestSchema, ReportBansResponseSchema } from "./bans_pb.js";
 import type { AcmePosition, GetAcmeTokensRequestSchema, GetAcmeTokensResponseSchema, GetCertificatesRequestSchema, GetCertificatesResponseSchema, GetSessionTicketKeysRequestSchema, GetSessionTicketKeysResponseSchema } from "./certificates_pb.js";
+import type { FeedPosition, GetFeedRequestSchema, GetFeedResponseSchema } from "./feeds_pb.js";
 import type { GetChallengeKeysRequestSchema, GetChallengeKeysResponseSchema, ReportSecurityRequestSchema, ReportSecurityResponseSchema } from "./security_pb.js";
 
 /**
@@ -275,6 +276,13 @@ export declare type WatchRequest = Message<"svc.node.v1.WatchRequest"> & {
    * @generated from field: svc.node.v1.AcmePosition acme = 3;
    */
   acme?: AcmePosition | undefined;
+
+  /**
+   * Of feeds by name, as in Target, HeartbeatRequest and AppliedRequest.
+   *
+   * @generated from field: repeated svc.node.v1.FeedPosition feeds = 4;
+   */
+  feeds: FeedPosition[];
 };
 
 /**
@@ -346,6 +354,14 @@ export declare type WatchEvent = Message<"svc.node.v1.WatchEvent"> & {
      */
     value: Uint8Array;
     case: "acmeBatch";
+  } | {
+    /**
+     * An encoded FeedBatch, for nodes with feeds-v1.
+     *
+     * @generated from field: bytes feed_batch = 9;
+     */
+    value: Uint8Array;
+    case: "feedBatch";
   } | { case: undefined; value?: undefined };
 };
 
@@ -400,6 +416,11 @@ export declare type Target = Message<"svc.node.v1.Target"> & {
    * @generated from field: svc.node.v1.AcmePosition acme = 4;
    */
   acme?: AcmePosition | undefined;
+
+  /**
+   * @generated from field: repeated svc.node.v1.FeedPosition feeds = 5;
+   */
+  feeds: FeedPosition[];
 };
 
 /**
@@ -550,6 +571,13 @@ export declare type HeartbeatRequest = Message<"svc.node.v1.HeartbeatRequest"> &
    * @generated from field: repeated svc.node.v1.OriginHealth origin_health = 40;
    */
   originHealth: OriginHealth[];
+
+  /**
+   * Where the node is in each feed by name that it follows; one that it has nothing of is at 0.
+   *
+   * @generated from field: repeated svc.node.v1.FeedPosition feeds = 60;
+   */
+  feeds: FeedPosition[];
 };
 
 /**
@@ -1004,6 +1032,11 @@ export declare type AppliedRequest = Message<"svc.node.v1.AppliedRequest"> & {
    * @generated from field: svc.node.v1.AcmePosition acme = 8;
    */
   acme?: AcmePosition | undefined;
+
+  /**
+   * @generated from field: repeated svc.node.v1.FeedApplied feeds = 9;
+   */
+  feeds: FeedApplied[];
 };
 
 /**
@@ -1011,6 +1044,29 @@ export declare type AppliedRequest = Message<"svc.node.v1.AppliedRequest"> & {
  * Use `create(AppliedRequestSchema)` to create a new message.
  */
 export declare const AppliedRequestSchema: GenMessage<AppliedRequest>;
+
+/**
+ * A position of a feed by name, and what was reached since the last report, oldest first, at most 32.
+ *
+ * @generated from message svc.node.v1.FeedApplied
+ */
+export declare type FeedApplied = Message<"svc.node.v1.FeedApplied"> & {
+  /**
+   * @generated from field: svc.node.v1.FeedPosition position = 1;
+   */
+  position?: FeedPosition | undefined;
+
+  /**
+   * @generated from field: repeated svc.node.v1.Reached steps = 2;
+   */
+  steps: Reached[];
+};
+
+/**
+ * Describes the message svc.node.v1.FeedApplied.
+ * Use `create(FeedAppliedSchema)` to create a new message.
+ */
+export declare const FeedAppliedSchema: GenMessage<FeedApplied>;
 
 /**
  * A position of the feed above, in the history named there.
@@ -1468,6 +1524,16 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof GetAcmeTokensRequestSchema;
     output: typeof GetAcmeTokensResponseSchema;
+  },
+  /**
+   * What a node lacks of a feed by name, from nodes with feeds-v1.
+   *
+   * @generated from rpc svc.node.v1.NodeService.GetFeed
+   */
+  getFeed: {
+    methodKind: "unary";
+    input: typeof GetFeedRequestSchema;
+    output: typeof GetFeedResponseSchema;
   },
   /**
    * Every 5 s while there is something to say, and when the state changed.

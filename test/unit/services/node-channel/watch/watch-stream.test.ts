@@ -1,9 +1,13 @@
 import { Writable } from 'node:stream';
 import { create, fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
+import { type FeedRows, namedFeed } from '../../../../../pipeline/named-feed.ts';
 import { BanPositionSchema } from '../../../../../proto/gen/svc/node/v1/bans_pb.js';
 import { ConfigPositionSchema } from '../../../../../proto/gen/svc/node/v1/config_pb.js';
+import { FeedPositionSchema } from '../../../../../proto/gen/svc/node/v1/feeds_pb.js';
 import { WatchEventSchema } from '../../../../../proto/gen/svc/node/v1/node_pb.js';
+import { Feeds } from '../../../../../runtime/feeds.ts';
+import { discoverFeeds } from '../../../../../services/discover.ts';
 import type { NodeIdentity } from '../../../../../services/node-channel/identity.ts';
 import { ClusterFeed, type ClusterHeads } from '../../../../../services/node-channel/watch/cluster-feed.ts';
 import { batchFrame } from '../../../../../services/node-channel/watch/frames.ts';
@@ -11,6 +15,16 @@ import { WatchStream } from '../../../../../services/node-channel/watch/watch-st
 import { eventually } from '../../../../helpers/eventually.ts';
 
 const EPOCH = 100n;
+/** As a folder would register it. */
+const madeUp = namedFeed({
+  name: 'made-up',
+  topic: 'made-up',
+  ownerLock: 0x535601ff,
+  hint: null,
+  changes: null,
+  rows: () => ({}) as FeedRows,
+});
+const FEEDS = new Feeds([...(await discoverFeeds()), madeUp]);
 const heads = (revision = 0, sequence = 0, more: Partial<ClusterHeads> = {}): ClusterHeads => ({
   config: { epoch: EPOCH, revision: BigInt(revision), setHash: new Uint8Array(32) },
   others: new Map([
@@ -50,7 +64,8 @@ class Reader extends Writable {
       else {
         const { event } = fromBinary(WatchEventSchema, chunk.subarray(5));
         if (event.case === 'target') this.targets.push([event.value.config?.revision, event.value.bans?.sequence]);
-        const bytes = event.case === 'banBatch' || event.case === 'configDelta' ? event.value[0] : '';
+        const bytes =
+          event.case === 'banBatch' || event.case === 'configDelta' || event.case === 'feedBatch' ? event.value[0] : '';
         this.events.push(`${event.case}${bytes}`);
       }
       done();
@@ -91,7 +106,7 @@ const delta = (to: number) => ({
 });
 
 test('the first event is the target, then what the node lacks of what the rings hold', (t) => {
-  const feed = new ClusterFeed('c', heads());
+  const feed = new ClusterFeed('c', heads(), FEEDS);
   for (const to of [1, 2, 3]) feed.append('bans', ban(to));
   feed.appendConfig(delta(1), new Uint8Array(32), []);
   const reader = new Reader();
@@ -102,7 +117,7 @@ test('the first event is the target, then what the node lacks of what the rings 
 });
 
 test('a node whose place the ring does not hold gets the target only, and pushes from there on', (t) => {
-  const feed = new ClusterFeed('c', heads(7, 7));
+  const feed = new ClusterFeed('c', heads(7, 7), FEEDS);
   const reader = new Reader();
   start(feed, reader, 3n, undefined);
   feed.append('bans', ban(8));
@@ -112,7 +127,7 @@ test('a node whose place the ring does not hold gets the target only, and pushes
 });
 
 test('a new version of the challenge keys is told once, also to a node that lacks a capability', (t) => {
-  const feed = new ClusterFeed('c', heads(1, 1, { features: new Set(['new-v1']) }));
+  const feed = new ClusterFeed('c', heads(1, 1, { features: new Set(['new-v1']) }), FEEDS);
   const reader = new Reader();
   start(feed, reader, 1n, 1n);
   t.deepEqual(reader.events, ['target']);
@@ -128,7 +143,7 @@ test('a new version of the challenge keys is told once, also to a node that lack
 });
 
 test('every stream is given the same bytes', (t) => {
-  const feed = new ClusterFeed('c', heads());
+  const feed = new ClusterFeed('c', heads(), FEEDS);
   const written: Buffer[][] = [[], []];
   for (const list of written) {
     const reader = new Reader();
@@ -145,7 +160,7 @@ test('every stream is given the same bytes', (t) => {
 });
 
 test('a reader that stalls holds one frame beyond its buffer, and continues where it was', async (t) => {
-  const feed = new ClusterFeed('c', heads());
+  const feed = new ClusterFeed('c', heads(), FEEDS);
   const reader = new Reader();
   const stream = start(feed, reader, 0n, 0n);
   reader.close();
@@ -162,7 +177,7 @@ test('a reader that stalls holds one frame beyond its buffer, and continues wher
 });
 
 test('a reader that stalls until the ring has moved on is told the target instead of a gap', async (t) => {
-  const feed = new ClusterFeed('c', heads());
+  const feed = new ClusterFeed('c', heads(), FEEDS);
   const reader = new Reader();
   start(feed, reader, 0n, 0n);
   reader.close();
@@ -178,7 +193,7 @@ test('a reader that stalls until the ring has moved on is told the target instea
 });
 
 test('a new epoch starts over with a target', (t) => {
-  const feed = new ClusterFeed('c', heads());
+  const feed = new ClusterFeed('c', heads(), FEEDS);
   const reader = new Reader();
   start(feed, reader, 0n, 0n);
   t.is(
@@ -186,11 +201,11 @@ test('a new epoch starts over with a target', (t) => {
     'restarted',
   );
   t.deepEqual(reader.events, ['target', 'target']);
-  t.is(feed.bans.ring.head, 9n);
+  t.is(feed.tracks.get('bans')!.ring.head, 9n);
 });
 
 test('a head that PostgreSQL has and Redis does not deliver counts as missing at the second look, at once without Redis', (t) => {
-  const feed = new ClusterFeed('c', heads());
+  const feed = new ClusterFeed('c', heads(), FEEDS);
   t.is(feed.compare(heads(0, 5), false).get('bans'), 'same');
   t.is(feed.compare(heads(0, 5), false).get('bans'), 'behind');
   t.is(feed.compare(heads(3, 5), true).get('config'), 'behind');
@@ -201,14 +216,14 @@ test('a head that PostgreSQL has and Redis does not deliver counts as missing at
 });
 
 test('a look at PostgreSQL that is older than what Redis delivered takes nothing back', (t) => {
-  const feed = new ClusterFeed('c', heads());
+  const feed = new ClusterFeed('c', heads(), FEEDS);
   feed.append('bans', ban(1));
   t.is(feed.compare(heads(0, 0), true).get('bans'), 'same');
-  t.is(feed.bans.ring.head, 1n);
+  t.is(feed.tracks.get('bans')!.ring.head, 1n);
 });
 
 test('a feed that was ahead of PostgreSQL before it was asked starts over where PostgreSQL is', (t) => {
-  const feed = new ClusterFeed('c', heads());
+  const feed = new ClusterFeed('c', heads(), FEEDS);
   const reader = new Reader();
   start(feed, reader, 0n, 0n);
   feed.append('bans', ban(1));
@@ -217,15 +232,15 @@ test('a feed that was ahead of PostgreSQL before it was asked starts over where 
   // What arrives while it is asked is no sign.
   feed.append('bans', ban(2));
   t.is(feed.compare(heads(0, 1), false, places).get('bans'), 'same');
-  t.is(feed.bans.ring.head, 2n);
+  t.is(feed.tracks.get('bans')!.ring.head, 2n);
   const comparison = feed.compare(heads(0, 1), false, feed.places());
   t.deepEqual([comparison.get('bans'), comparison.get('config')], ['restarted', 'same']);
-  t.is(feed.bans.ring.head, 1n);
+  t.is(feed.tracks.get('bans')!.ring.head, 1n);
   t.deepEqual(reader.targets.at(-1), [0n, 1n]);
 });
 
 test('a node that lacks a capability gets bans and targets, and no configuration', (t) => {
-  const feed = new ClusterFeed('c', heads());
+  const feed = new ClusterFeed('c', heads(), FEEDS);
   const old = new Reader();
   const able = new Reader();
   start(feed, old, 0n, 0n);
@@ -238,11 +253,49 @@ test('a node that lacks a capability gets bans and targets, and no configuration
 });
 
 test('an ended stream writes nothing more', (t) => {
-  const feed = new ClusterFeed('c', heads());
+  const feed = new ClusterFeed('c', heads(), FEEDS);
   const reader = new Reader();
   const stream = start(feed, reader, 0n, 0n);
   stream.end({ code: 'unavailable', message: 'stopping' });
   feed.append('bans', ban(1));
   feed.wake();
   t.deepEqual(reader.events, ['target', 'end {"error":{"code":"unavailable","message":"stopping"}}']);
+});
+
+test('a batch of a feed by name waits for bans, goes before configurations, and to nodes that follow it only', (t) => {
+  const others = new Map([...heads().others, ['made-up', { epoch: EPOCH, position: 0n }]]);
+  const pushed: [string, string[]][] = [];
+  const feed = new ClusterFeed('c', heads(0, 0, { others }), FEEDS, {
+    pushed: (_cluster, name, _batch, _now, exempt) => pushed.push([name, [...(exempt ?? [])]]),
+  });
+  const old = new Reader();
+  const able = new Reader();
+  start(feed, old, 0n, 0n, { ...node(), nodeId: 'old' });
+  start(feed, able, 0n, 0n, node(['feeds-v1']));
+  feed.appendConfig(delta(1), new Uint8Array(32), []);
+  feed.append('made-up', { ...ban(1), frame: batchFrame(9, new Uint8Array([1])) });
+  feed.append('bans', ban(1));
+  feed.wake();
+  t.deepEqual(able.events, ['target', 'banBatch1', 'feedBatch1', 'configDelta1']);
+  t.deepEqual(old.events, ['target', 'banBatch1', 'configDelta1']);
+  t.deepEqual(pushed, [
+    ['config', []],
+    ['made-up', ['old']],
+    ['bans', []],
+  ]);
+});
+
+test('the target names places of feeds by name to nodes that follow them, and a stream goes on from the own one', (t) => {
+  const others = new Map([...heads().others, ['made-up', { epoch: EPOCH, position: 4n }]]);
+  const feed = new ClusterFeed('c', heads(0, 0, { others }), FEEDS);
+  const places = (features: string[]) =>
+    feed.target(0, node(features)).feeds.map(({ feed, sequence }) => [feed, sequence]);
+  t.deepEqual(places([]), []);
+  t.deepEqual(places(['feeds-v1']), [['made-up', 4n]]);
+  feed.append('made-up', { ...ban(5), from: 4n, to: 5n, frame: batchFrame(9, new Uint8Array([5])) });
+  const reader = new Reader();
+  const held = [create(FeedPositionSchema, { feed: 'made-up', epoch: EPOCH, sequence: 4n })];
+  const stream = new WatchStream(node(['feeds-v1']), reader, feed, { feeds: held });
+  stream.pump();
+  t.deepEqual(reader.events, ['target', 'feedBatch5']);
 });

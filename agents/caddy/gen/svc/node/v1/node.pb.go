@@ -580,10 +580,12 @@ func (x *GeoIpDatabase) GetProblem() string {
 }
 
 type WatchRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Config        *ConfigPosition        `protobuf:"bytes,1,opt,name=config,proto3" json:"config,omitempty"`
-	Bans          *BanPosition           `protobuf:"bytes,2,opt,name=bans,proto3" json:"bans,omitempty"`
-	Acme          *AcmePosition          `protobuf:"bytes,3,opt,name=acme,proto3" json:"acme,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Config *ConfigPosition        `protobuf:"bytes,1,opt,name=config,proto3" json:"config,omitempty"`
+	Bans   *BanPosition           `protobuf:"bytes,2,opt,name=bans,proto3" json:"bans,omitempty"`
+	Acme   *AcmePosition          `protobuf:"bytes,3,opt,name=acme,proto3" json:"acme,omitempty"`
+	// Of feeds by name, as in Target, HeartbeatRequest and AppliedRequest.
+	Feeds         []*FeedPosition `protobuf:"bytes,4,rep,name=feeds,proto3" json:"feeds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -639,6 +641,13 @@ func (x *WatchRequest) GetAcme() *AcmePosition {
 	return nil
 }
 
+func (x *WatchRequest) GetFeeds() []*FeedPosition {
+	if x != nil {
+		return x.Feeds
+	}
+	return nil
+}
+
 // Batches are encoded once per cluster and relayed as the same bytes to every node.
 type WatchEvent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -652,6 +661,7 @@ type WatchEvent struct {
 	//	*WatchEvent_TasksPending
 	//	*WatchEvent_SettingsChanged
 	//	*WatchEvent_AcmeBatch
+	//	*WatchEvent_FeedBatch
 	Event         isWatchEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -766,6 +776,15 @@ func (x *WatchEvent) GetAcmeBatch() []byte {
 	return nil
 }
 
+func (x *WatchEvent) GetFeedBatch() []byte {
+	if x != nil {
+		if x, ok := x.Event.(*WatchEvent_FeedBatch); ok {
+			return x.FeedBatch
+		}
+	}
+	return nil
+}
+
 type isWatchEvent_Event interface {
 	isWatchEvent_Event()
 }
@@ -805,6 +824,11 @@ type WatchEvent_AcmeBatch struct {
 	AcmeBatch []byte `protobuf:"bytes,8,opt,name=acme_batch,json=acmeBatch,proto3,oneof"`
 }
 
+type WatchEvent_FeedBatch struct {
+	// An encoded FeedBatch, for nodes with feeds-v1.
+	FeedBatch []byte `protobuf:"bytes,9,opt,name=feed_batch,json=feedBatch,proto3,oneof"`
+}
+
 func (*WatchEvent_Ping) isWatchEvent_Event() {}
 
 func (*WatchEvent_Target) isWatchEvent_Event() {}
@@ -820,6 +844,8 @@ func (*WatchEvent_TasksPending) isWatchEvent_Event() {}
 func (*WatchEvent_SettingsChanged) isWatchEvent_Event() {}
 
 func (*WatchEvent_AcmeBatch) isWatchEvent_Event() {}
+
+func (*WatchEvent_FeedBatch) isWatchEvent_Event() {}
 
 // Sent every 15 s; a node that hears nothing for 45 s connects again.
 type Ping struct {
@@ -874,6 +900,7 @@ type Target struct {
 	Bans          *BanPosition           `protobuf:"bytes,2,opt,name=bans,proto3" json:"bans,omitempty"`
 	ServerTimeMs  int64                  `protobuf:"varint,3,opt,name=server_time_ms,json=serverTimeMs,proto3" json:"server_time_ms,omitempty"`
 	Acme          *AcmePosition          `protobuf:"bytes,4,opt,name=acme,proto3" json:"acme,omitempty"`
+	Feeds         []*FeedPosition        `protobuf:"bytes,5,rep,name=feeds,proto3" json:"feeds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -932,6 +959,13 @@ func (x *Target) GetServerTimeMs() int64 {
 func (x *Target) GetAcme() *AcmePosition {
 	if x != nil {
 		return x.Acme
+	}
+	return nil
+}
+
+func (x *Target) GetFeeds() []*FeedPosition {
+	if x != nil {
+		return x.Feeds
 	}
 	return nil
 }
@@ -1099,7 +1133,9 @@ type HeartbeatRequest struct {
 	// Those that fail for most visitors first, at most 20.
 	FailingSites []*FailingSite `protobuf:"bytes,13,rep,name=failing_sites,json=failingSites,proto3" json:"failing_sites,omitempty"`
 	// Origins that are down first, at most 500.
-	OriginHealth  []*OriginHealth `protobuf:"bytes,40,rep,name=origin_health,json=originHealth,proto3" json:"origin_health,omitempty"`
+	OriginHealth []*OriginHealth `protobuf:"bytes,40,rep,name=origin_health,json=originHealth,proto3" json:"origin_health,omitempty"`
+	// Where the node is in each feed by name that it follows; one that it has nothing of is at 0.
+	Feeds         []*FeedPosition `protobuf:"bytes,60,rep,name=feeds,proto3" json:"feeds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1228,6 +1264,13 @@ func (x *HeartbeatRequest) GetFailingSites() []*FailingSite {
 func (x *HeartbeatRequest) GetOriginHealth() []*OriginHealth {
 	if x != nil {
 		return x.OriginHealth
+	}
+	return nil
+}
+
+func (x *HeartbeatRequest) GetFeeds() []*FeedPosition {
+	if x != nil {
+		return x.Feeds
 	}
 	return nil
 }
@@ -1952,7 +1995,8 @@ type AppliedRequest struct {
 	ConfigSteps []*Reached `protobuf:"bytes,6,rep,name=config_steps,json=configSteps,proto3" json:"config_steps,omitempty"`
 	BansSteps   []*Reached `protobuf:"bytes,7,rep,name=bans_steps,json=bansSteps,proto3" json:"bans_steps,omitempty"`
 	// What certificate authorities are answered from.
-	Acme          *AcmePosition `protobuf:"bytes,8,opt,name=acme,proto3" json:"acme,omitempty"`
+	Acme          *AcmePosition  `protobuf:"bytes,8,opt,name=acme,proto3" json:"acme,omitempty"`
+	Feeds         []*FeedApplied `protobuf:"bytes,9,rep,name=feeds,proto3" json:"feeds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2043,6 +2087,66 @@ func (x *AppliedRequest) GetAcme() *AcmePosition {
 	return nil
 }
 
+func (x *AppliedRequest) GetFeeds() []*FeedApplied {
+	if x != nil {
+		return x.Feeds
+	}
+	return nil
+}
+
+// A position of a feed by name, and what was reached since the last report, oldest first, at most 32.
+type FeedApplied struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Position      *FeedPosition          `protobuf:"bytes,1,opt,name=position,proto3" json:"position,omitempty"`
+	Steps         []*Reached             `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FeedApplied) Reset() {
+	*x = FeedApplied{}
+	mi := &file_svc_node_v1_node_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FeedApplied) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FeedApplied) ProtoMessage() {}
+
+func (x *FeedApplied) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_node_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FeedApplied.ProtoReflect.Descriptor instead.
+func (*FeedApplied) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *FeedApplied) GetPosition() *FeedPosition {
+	if x != nil {
+		return x.Position
+	}
+	return nil
+}
+
+func (x *FeedApplied) GetSteps() []*Reached {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
+}
+
 // A position of the feed above, in the history named there.
 type Reached struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2056,7 +2160,7 @@ type Reached struct {
 
 func (x *Reached) Reset() {
 	*x = Reached{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[24]
+	mi := &file_svc_node_v1_node_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2068,7 +2172,7 @@ func (x *Reached) String() string {
 func (*Reached) ProtoMessage() {}
 
 func (x *Reached) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[24]
+	mi := &file_svc_node_v1_node_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2081,7 +2185,7 @@ func (x *Reached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reached.ProtoReflect.Descriptor instead.
 func (*Reached) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{24}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Reached) GetNumber() uint64 {
@@ -2106,7 +2210,7 @@ type AppliedResponse struct {
 
 func (x *AppliedResponse) Reset() {
 	*x = AppliedResponse{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[25]
+	mi := &file_svc_node_v1_node_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2118,7 +2222,7 @@ func (x *AppliedResponse) String() string {
 func (*AppliedResponse) ProtoMessage() {}
 
 func (x *AppliedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[25]
+	mi := &file_svc_node_v1_node_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2131,7 +2235,7 @@ func (x *AppliedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedResponse.ProtoReflect.Descriptor instead.
 func (*AppliedResponse) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{25}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{26}
 }
 
 type ReportStatsRequest struct {
@@ -2151,7 +2255,7 @@ type ReportStatsRequest struct {
 
 func (x *ReportStatsRequest) Reset() {
 	*x = ReportStatsRequest{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[26]
+	mi := &file_svc_node_v1_node_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2163,7 +2267,7 @@ func (x *ReportStatsRequest) String() string {
 func (*ReportStatsRequest) ProtoMessage() {}
 
 func (x *ReportStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[26]
+	mi := &file_svc_node_v1_node_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2176,7 +2280,7 @@ func (x *ReportStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportStatsRequest.ProtoReflect.Descriptor instead.
 func (*ReportStatsRequest) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{26}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ReportStatsRequest) GetSequence() uint64 {
@@ -2224,7 +2328,7 @@ type ReportStatsResponse struct {
 
 func (x *ReportStatsResponse) Reset() {
 	*x = ReportStatsResponse{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[27]
+	mi := &file_svc_node_v1_node_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2236,7 +2340,7 @@ func (x *ReportStatsResponse) String() string {
 func (*ReportStatsResponse) ProtoMessage() {}
 
 func (x *ReportStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[27]
+	mi := &file_svc_node_v1_node_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2249,7 +2353,7 @@ func (x *ReportStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportStatsResponse.ProtoReflect.Descriptor instead.
 func (*ReportStatsResponse) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{27}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ReportStatsResponse) GetAcknowledged() uint64 {
@@ -2270,7 +2374,7 @@ type StatsGap struct {
 
 func (x *StatsGap) Reset() {
 	*x = StatsGap{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[28]
+	mi := &file_svc_node_v1_node_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2282,7 +2386,7 @@ func (x *StatsGap) String() string {
 func (*StatsGap) ProtoMessage() {}
 
 func (x *StatsGap) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[28]
+	mi := &file_svc_node_v1_node_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2295,7 +2399,7 @@ func (x *StatsGap) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsGap.ProtoReflect.Descriptor instead.
 func (*StatsGap) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{28}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *StatsGap) GetFrom() int64 {
@@ -2337,7 +2441,7 @@ type SiteMinute struct {
 
 func (x *SiteMinute) Reset() {
 	*x = SiteMinute{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[29]
+	mi := &file_svc_node_v1_node_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2349,7 +2453,7 @@ func (x *SiteMinute) String() string {
 func (*SiteMinute) ProtoMessage() {}
 
 func (x *SiteMinute) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[29]
+	mi := &file_svc_node_v1_node_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2362,7 +2466,7 @@ func (x *SiteMinute) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteMinute.ProtoReflect.Descriptor instead.
 func (*SiteMinute) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{29}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SiteMinute) GetSiteId() string {
@@ -2443,7 +2547,7 @@ type RuleCount struct {
 
 func (x *RuleCount) Reset() {
 	*x = RuleCount{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[30]
+	mi := &file_svc_node_v1_node_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2455,7 +2559,7 @@ func (x *RuleCount) String() string {
 func (*RuleCount) ProtoMessage() {}
 
 func (x *RuleCount) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[30]
+	mi := &file_svc_node_v1_node_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2468,7 +2572,7 @@ func (x *RuleCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleCount.ProtoReflect.Descriptor instead.
 func (*RuleCount) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{30}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RuleCount) GetRuleId() string {
@@ -2509,7 +2613,7 @@ type StatusCount struct {
 
 func (x *StatusCount) Reset() {
 	*x = StatusCount{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[31]
+	mi := &file_svc_node_v1_node_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2521,7 +2625,7 @@ func (x *StatusCount) String() string {
 func (*StatusCount) ProtoMessage() {}
 
 func (x *StatusCount) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[31]
+	mi := &file_svc_node_v1_node_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2534,7 +2638,7 @@ func (x *StatusCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusCount.ProtoReflect.Descriptor instead.
 func (*StatusCount) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{31}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *StatusCount) GetCode() uint32 {
@@ -2562,7 +2666,7 @@ type NamedCount struct {
 
 func (x *NamedCount) Reset() {
 	*x = NamedCount{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[32]
+	mi := &file_svc_node_v1_node_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2574,7 +2678,7 @@ func (x *NamedCount) String() string {
 func (*NamedCount) ProtoMessage() {}
 
 func (x *NamedCount) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[32]
+	mi := &file_svc_node_v1_node_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2587,7 +2691,7 @@ func (x *NamedCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamedCount.ProtoReflect.Descriptor instead.
 func (*NamedCount) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{32}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *NamedCount) GetName() string {
@@ -2608,7 +2712,7 @@ var File_svc_node_v1_node_proto protoreflect.FileDescriptor
 
 const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\n" +
-	"\x16svc/node/v1/node.proto\x12\vsvc.node.v1\x1a\x16svc/node/v1/bans.proto\x1a\x1esvc/node/v1/certificates.proto\x1a\x18svc/node/v1/config.proto\x1a\x1asvc/node/v1/security.proto\"i\n" +
+	"\x16svc/node/v1/node.proto\x12\vsvc.node.v1\x1a\x16svc/node/v1/bans.proto\x1a\x1esvc/node/v1/certificates.proto\x1a\x18svc/node/v1/config.proto\x1a\x17svc/node/v1/feeds.proto\x1a\x1asvc/node/v1/security.proto\"i\n" +
 	"\rEnrollRequest\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\tR\x05token\x12\x17\n" +
 	"\acsr_pem\x18\x02 \x01(\tR\x06csrPem\x12)\n" +
@@ -2645,11 +2749,12 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\rGeoIpDatabase\x12\x14\n" +
 	"\x05ready\x18\x01 \x01(\bR\x05ready\x12\x19\n" +
 	"\bbuilt_at\x18\x02 \x01(\x03R\abuiltAt\x12\x18\n" +
-	"\aproblem\x18\x03 \x01(\tR\aproblem\"\xa0\x01\n" +
+	"\aproblem\x18\x03 \x01(\tR\aproblem\"\xd1\x01\n" +
 	"\fWatchRequest\x123\n" +
 	"\x06config\x18\x01 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\x06config\x12,\n" +
 	"\x04bans\x18\x02 \x01(\v2\x18.svc.node.v1.BanPositionR\x04bans\x12-\n" +
-	"\x04acme\x18\x03 \x01(\v2\x19.svc.node.v1.AcmePositionR\x04acme\"\x9e\x03\n" +
+	"\x04acme\x18\x03 \x01(\v2\x19.svc.node.v1.AcmePositionR\x04acme\x12/\n" +
+	"\x05feeds\x18\x04 \x03(\v2\x19.svc.node.v1.FeedPositionR\x05feeds\"\xbf\x03\n" +
 	"\n" +
 	"WatchEvent\x12'\n" +
 	"\x04ping\x18\x01 \x01(\v2\x11.svc.node.v1.PingH\x00R\x04ping\x12-\n" +
@@ -2660,22 +2765,25 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\rtasks_pending\x18\x06 \x01(\v2\x19.svc.node.v1.TasksPendingH\x00R\ftasksPending\x12I\n" +
 	"\x10settings_changed\x18\a \x01(\v2\x1c.svc.node.v1.SettingsChangedH\x00R\x0fsettingsChanged\x12\x1f\n" +
 	"\n" +
-	"acme_batch\x18\b \x01(\fH\x00R\tacmeBatchB\a\n" +
+	"acme_batch\x18\b \x01(\fH\x00R\tacmeBatch\x12\x1f\n" +
+	"\n" +
+	"feed_batch\x18\t \x01(\fH\x00R\tfeedBatchB\a\n" +
 	"\x05event\",\n" +
 	"\x04Ping\x12$\n" +
-	"\x0eserver_time_ms\x18\x01 \x01(\x03R\fserverTimeMs\"\xc0\x01\n" +
+	"\x0eserver_time_ms\x18\x01 \x01(\x03R\fserverTimeMs\"\xf1\x01\n" +
 	"\x06Target\x123\n" +
 	"\x06config\x18\x01 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\x06config\x12,\n" +
 	"\x04bans\x18\x02 \x01(\v2\x18.svc.node.v1.BanPositionR\x04bans\x12$\n" +
 	"\x0eserver_time_ms\x18\x03 \x01(\x03R\fserverTimeMs\x12-\n" +
-	"\x04acme\x18\x04 \x01(\v2\x19.svc.node.v1.AcmePositionR\x04acme\"]\n" +
+	"\x04acme\x18\x04 \x01(\v2\x19.svc.node.v1.AcmePositionR\x04acme\x12/\n" +
+	"\x05feeds\x18\x05 \x03(\v2\x19.svc.node.v1.FeedPositionR\x05feeds\"]\n" +
 	"\vKeysChanged\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\x124\n" +
 	"\x16session_ticket_version\x18\x02 \x01(\x04R\x14sessionTicketVersion\"(\n" +
 	"\fTasksPending\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\"+\n" +
 	"\x0fSettingsChanged\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\x04R\aversion\"\xcf\x05\n" +
+	"\aversion\x18\x01 \x01(\x04R\aversion\"\x80\x06\n" +
 	"\x10HeartbeatRequest\x12)\n" +
 	"\x04info\x18\x01 \x01(\v2\x15.svc.node.v1.NodeInfoR\x04info\x123\n" +
 	"\x06config\x18\x02 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\x06config\x120\n" +
@@ -2691,7 +2799,8 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x1bsession_ticket_keys_version\x18\v \x01(\x04R\x18sessionTicketKeysVersion\x12-\n" +
 	"\x04acme\x18\f \x01(\v2\x19.svc.node.v1.AcmePositionR\x04acme\x12=\n" +
 	"\rfailing_sites\x18\r \x03(\v2\x18.svc.node.v1.FailingSiteR\ffailingSites\x12>\n" +
-	"\rorigin_health\x18( \x03(\v2\x19.svc.node.v1.OriginHealthR\foriginHealth\"\xf1\x03\n" +
+	"\rorigin_health\x18( \x03(\v2\x19.svc.node.v1.OriginHealthR\foriginHealth\x12/\n" +
+	"\x05feeds\x18< \x03(\v2\x19.svc.node.v1.FeedPositionR\x05feeds\"\xf1\x03\n" +
 	"\x11HeartbeatResponse\x12+\n" +
 	"\x06target\x18\x01 \x01(\v2\x13.svc.node.v1.TargetR\x06target\x12)\n" +
 	"\x10interval_seconds\x18\x02 \x01(\rR\x0fintervalSeconds\x12+\n" +
@@ -2756,7 +2865,7 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x12memory_total_bytes\x18\x06 \x01(\x04R\x10memoryTotalBytes\x12\x1d\n" +
 	"\n" +
 	"egress_bps\x18\a \x01(\x04R\tegressBps\x12-\n" +
-	"\x12active_connections\x18\b \x01(\x04R\x11activeConnections\"\x88\x03\n" +
+	"\x12active_connections\x18\b \x01(\x04R\x11activeConnections\"\xb8\x03\n" +
 	"\x0eAppliedRequest\x123\n" +
 	"\x06config\x18\x01 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\x06config\x12,\n" +
 	"\x04bans\x18\x02 \x01(\v2\x18.svc.node.v1.BanPositionR\x04bans\x120\n" +
@@ -2767,7 +2876,11 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\fconfig_steps\x18\x06 \x03(\v2\x14.svc.node.v1.ReachedR\vconfigSteps\x123\n" +
 	"\n" +
 	"bans_steps\x18\a \x03(\v2\x14.svc.node.v1.ReachedR\tbansSteps\x12-\n" +
-	"\x04acme\x18\b \x01(\v2\x19.svc.node.v1.AcmePositionR\x04acme\"@\n" +
+	"\x04acme\x18\b \x01(\v2\x19.svc.node.v1.AcmePositionR\x04acme\x12.\n" +
+	"\x05feeds\x18\t \x03(\v2\x18.svc.node.v1.FeedAppliedR\x05feeds\"p\n" +
+	"\vFeedApplied\x125\n" +
+	"\bposition\x18\x01 \x01(\v2\x19.svc.node.v1.FeedPositionR\bposition\x12*\n" +
+	"\x05steps\x18\x02 \x03(\v2\x14.svc.node.v1.ReachedR\x05steps\"@\n" +
 	"\aReached\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x1d\n" +
 	"\n" +
@@ -2817,7 +2930,8 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x15RULE_EVENT_CHALLENGED\x10\x04\x12\x19\n" +
 	"\x15RULE_EVENT_REDIRECTED\x10\x05\x12\x16\n" +
 	"\x12RULE_EVENT_APPLIED\x10\x06\x12\x1a\n" +
-	"\x16RULE_EVENT_WAF_MATCHED\x10\a2\xe9\t\n" +
+	"\x16RULE_EVENT_WAF_MATCHED\x10\a2\xaf\n" +
+	"\n" +
 	"\vNodeService\x12A\n" +
 	"\x06Enroll\x12\x1a.svc.node.v1.EnrollRequest\x1a\x1b.svc.node.v1.EnrollResponse\x12_\n" +
 	"\x10RenewCertificate\x12$.svc.node.v1.RenewCertificateRequest\x1a%.svc.node.v1.RenewCertificateResponse\x12=\n" +
@@ -2832,7 +2946,8 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x10GetChallengeKeys\x12$.svc.node.v1.GetChallengeKeysRequest\x1a%.svc.node.v1.GetChallengeKeysResponse\x12\\\n" +
 	"\x0fGetCertificates\x12#.svc.node.v1.GetCertificatesRequest\x1a$.svc.node.v1.GetCertificatesResponse\x12k\n" +
 	"\x14GetSessionTicketKeys\x12(.svc.node.v1.GetSessionTicketKeysRequest\x1a).svc.node.v1.GetSessionTicketKeysResponse\x12V\n" +
-	"\rGetAcmeTokens\x12!.svc.node.v1.GetAcmeTokensRequest\x1a\".svc.node.v1.GetAcmeTokensResponse\x12Y\n" +
+	"\rGetAcmeTokens\x12!.svc.node.v1.GetAcmeTokensRequest\x1a\".svc.node.v1.GetAcmeTokensResponse\x12D\n" +
+	"\aGetFeed\x12\x1b.svc.node.v1.GetFeedRequest\x1a\x1c.svc.node.v1.GetFeedResponse\x12Y\n" +
 	"\x0eReportSecurity\x12\".svc.node.v1.ReportSecurityRequest\x1a#.svc.node.v1.ReportSecurityResponse\x12S\n" +
 	"\fReportVitals\x12 .svc.node.v1.ReportVitalsRequest\x1a!.svc.node.v1.ReportVitalsResponseB'Z%edge.svc/caddy/gen/svc/node/v1;nodev1b\x06proto3"
 
@@ -2849,7 +2964,7 @@ func file_svc_node_v1_node_proto_rawDescGZIP() []byte {
 }
 
 var file_svc_node_v1_node_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_svc_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_svc_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_svc_node_v1_node_proto_goTypes = []any{
 	(RuleEvent)(0),                       // 0: svc.node.v1.RuleEvent
 	(*EnrollRequest)(nil),                // 1: svc.node.v1.EnrollRequest
@@ -2876,114 +2991,126 @@ var file_svc_node_v1_node_proto_goTypes = []any{
 	(*OriginHealth)(nil),                 // 22: svc.node.v1.OriginHealth
 	(*Metrics)(nil),                      // 23: svc.node.v1.Metrics
 	(*AppliedRequest)(nil),               // 24: svc.node.v1.AppliedRequest
-	(*Reached)(nil),                      // 25: svc.node.v1.Reached
-	(*AppliedResponse)(nil),              // 26: svc.node.v1.AppliedResponse
-	(*ReportStatsRequest)(nil),           // 27: svc.node.v1.ReportStatsRequest
-	(*ReportStatsResponse)(nil),          // 28: svc.node.v1.ReportStatsResponse
-	(*StatsGap)(nil),                     // 29: svc.node.v1.StatsGap
-	(*SiteMinute)(nil),                   // 30: svc.node.v1.SiteMinute
-	(*RuleCount)(nil),                    // 31: svc.node.v1.RuleCount
-	(*StatusCount)(nil),                  // 32: svc.node.v1.StatusCount
-	(*NamedCount)(nil),                   // 33: svc.node.v1.NamedCount
-	(*ConfigPosition)(nil),               // 34: svc.node.v1.ConfigPosition
-	(*BanPosition)(nil),                  // 35: svc.node.v1.BanPosition
-	(*AcmePosition)(nil),                 // 36: svc.node.v1.AcmePosition
-	(*FailedEntry)(nil),                  // 37: svc.node.v1.FailedEntry
-	(*BanStatus)(nil),                    // 38: svc.node.v1.BanStatus
-	(*GetConfigRequest)(nil),             // 39: svc.node.v1.GetConfigRequest
-	(*GetBansRequest)(nil),               // 40: svc.node.v1.GetBansRequest
-	(*ReportBansRequest)(nil),            // 41: svc.node.v1.ReportBansRequest
-	(*GetChallengeKeysRequest)(nil),      // 42: svc.node.v1.GetChallengeKeysRequest
-	(*GetCertificatesRequest)(nil),       // 43: svc.node.v1.GetCertificatesRequest
-	(*GetSessionTicketKeysRequest)(nil),  // 44: svc.node.v1.GetSessionTicketKeysRequest
-	(*GetAcmeTokensRequest)(nil),         // 45: svc.node.v1.GetAcmeTokensRequest
-	(*ReportSecurityRequest)(nil),        // 46: svc.node.v1.ReportSecurityRequest
-	(*GetConfigResponse)(nil),            // 47: svc.node.v1.GetConfigResponse
-	(*GetBansResponse)(nil),              // 48: svc.node.v1.GetBansResponse
-	(*ReportBansResponse)(nil),           // 49: svc.node.v1.ReportBansResponse
-	(*GetChallengeKeysResponse)(nil),     // 50: svc.node.v1.GetChallengeKeysResponse
-	(*GetCertificatesResponse)(nil),      // 51: svc.node.v1.GetCertificatesResponse
-	(*GetSessionTicketKeysResponse)(nil), // 52: svc.node.v1.GetSessionTicketKeysResponse
-	(*GetAcmeTokensResponse)(nil),        // 53: svc.node.v1.GetAcmeTokensResponse
-	(*ReportSecurityResponse)(nil),       // 54: svc.node.v1.ReportSecurityResponse
+	(*FeedApplied)(nil),                  // 25: svc.node.v1.FeedApplied
+	(*Reached)(nil),                      // 26: svc.node.v1.Reached
+	(*AppliedResponse)(nil),              // 27: svc.node.v1.AppliedResponse
+	(*ReportStatsRequest)(nil),           // 28: svc.node.v1.ReportStatsRequest
+	(*ReportStatsResponse)(nil),          // 29: svc.node.v1.ReportStatsResponse
+	(*StatsGap)(nil),                     // 30: svc.node.v1.StatsGap
+	(*SiteMinute)(nil),                   // 31: svc.node.v1.SiteMinute
+	(*RuleCount)(nil),                    // 32: svc.node.v1.RuleCount
+	(*StatusCount)(nil),                  // 33: svc.node.v1.StatusCount
+	(*NamedCount)(nil),                   // 34: svc.node.v1.NamedCount
+	(*ConfigPosition)(nil),               // 35: svc.node.v1.ConfigPosition
+	(*BanPosition)(nil),                  // 36: svc.node.v1.BanPosition
+	(*AcmePosition)(nil),                 // 37: svc.node.v1.AcmePosition
+	(*FeedPosition)(nil),                 // 38: svc.node.v1.FeedPosition
+	(*FailedEntry)(nil),                  // 39: svc.node.v1.FailedEntry
+	(*BanStatus)(nil),                    // 40: svc.node.v1.BanStatus
+	(*GetConfigRequest)(nil),             // 41: svc.node.v1.GetConfigRequest
+	(*GetBansRequest)(nil),               // 42: svc.node.v1.GetBansRequest
+	(*ReportBansRequest)(nil),            // 43: svc.node.v1.ReportBansRequest
+	(*GetChallengeKeysRequest)(nil),      // 44: svc.node.v1.GetChallengeKeysRequest
+	(*GetCertificatesRequest)(nil),       // 45: svc.node.v1.GetCertificatesRequest
+	(*GetSessionTicketKeysRequest)(nil),  // 46: svc.node.v1.GetSessionTicketKeysRequest
+	(*GetAcmeTokensRequest)(nil),         // 47: svc.node.v1.GetAcmeTokensRequest
+	(*GetFeedRequest)(nil),               // 48: svc.node.v1.GetFeedRequest
+	(*ReportSecurityRequest)(nil),        // 49: svc.node.v1.ReportSecurityRequest
+	(*GetConfigResponse)(nil),            // 50: svc.node.v1.GetConfigResponse
+	(*GetBansResponse)(nil),              // 51: svc.node.v1.GetBansResponse
+	(*ReportBansResponse)(nil),           // 52: svc.node.v1.ReportBansResponse
+	(*GetChallengeKeysResponse)(nil),     // 53: svc.node.v1.GetChallengeKeysResponse
+	(*GetCertificatesResponse)(nil),      // 54: svc.node.v1.GetCertificatesResponse
+	(*GetSessionTicketKeysResponse)(nil), // 55: svc.node.v1.GetSessionTicketKeysResponse
+	(*GetAcmeTokensResponse)(nil),        // 56: svc.node.v1.GetAcmeTokensResponse
+	(*GetFeedResponse)(nil),              // 57: svc.node.v1.GetFeedResponse
+	(*ReportSecurityResponse)(nil),       // 58: svc.node.v1.ReportSecurityResponse
 }
 var file_svc_node_v1_node_proto_depIdxs = []int32{
 	5,  // 0: svc.node.v1.EnrollRequest.info:type_name -> svc.node.v1.NodeInfo
 	6,  // 1: svc.node.v1.NodeInfo.geoip:type_name -> svc.node.v1.GeoIp
 	7,  // 2: svc.node.v1.GeoIp.country:type_name -> svc.node.v1.GeoIpDatabase
 	7,  // 3: svc.node.v1.GeoIp.asn:type_name -> svc.node.v1.GeoIpDatabase
-	34, // 4: svc.node.v1.WatchRequest.config:type_name -> svc.node.v1.ConfigPosition
-	35, // 5: svc.node.v1.WatchRequest.bans:type_name -> svc.node.v1.BanPosition
-	36, // 6: svc.node.v1.WatchRequest.acme:type_name -> svc.node.v1.AcmePosition
-	10, // 7: svc.node.v1.WatchEvent.ping:type_name -> svc.node.v1.Ping
-	11, // 8: svc.node.v1.WatchEvent.target:type_name -> svc.node.v1.Target
-	12, // 9: svc.node.v1.WatchEvent.keys_changed:type_name -> svc.node.v1.KeysChanged
-	13, // 10: svc.node.v1.WatchEvent.tasks_pending:type_name -> svc.node.v1.TasksPending
-	14, // 11: svc.node.v1.WatchEvent.settings_changed:type_name -> svc.node.v1.SettingsChanged
-	34, // 12: svc.node.v1.Target.config:type_name -> svc.node.v1.ConfigPosition
-	35, // 13: svc.node.v1.Target.bans:type_name -> svc.node.v1.BanPosition
-	36, // 14: svc.node.v1.Target.acme:type_name -> svc.node.v1.AcmePosition
-	5,  // 15: svc.node.v1.HeartbeatRequest.info:type_name -> svc.node.v1.NodeInfo
-	34, // 16: svc.node.v1.HeartbeatRequest.config:type_name -> svc.node.v1.ConfigPosition
-	37, // 17: svc.node.v1.HeartbeatRequest.failed:type_name -> svc.node.v1.FailedEntry
-	38, // 18: svc.node.v1.HeartbeatRequest.bans:type_name -> svc.node.v1.BanStatus
-	23, // 19: svc.node.v1.HeartbeatRequest.metrics:type_name -> svc.node.v1.Metrics
-	36, // 20: svc.node.v1.HeartbeatRequest.acme:type_name -> svc.node.v1.AcmePosition
-	21, // 21: svc.node.v1.HeartbeatRequest.failing_sites:type_name -> svc.node.v1.FailingSite
-	22, // 22: svc.node.v1.HeartbeatRequest.origin_health:type_name -> svc.node.v1.OriginHealth
-	11, // 23: svc.node.v1.HeartbeatResponse.target:type_name -> svc.node.v1.Target
-	17, // 24: svc.node.v1.HeartbeatResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
-	34, // 25: svc.node.v1.ReportVitalsRequest.config:type_name -> svc.node.v1.ConfigPosition
-	20, // 26: svc.node.v1.ReportVitalsRequest.vitals:type_name -> svc.node.v1.Vitals
-	17, // 27: svc.node.v1.ReportVitalsResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
-	33, // 28: svc.node.v1.Vitals.edge_errors:type_name -> svc.node.v1.NamedCount
-	34, // 29: svc.node.v1.AppliedRequest.config:type_name -> svc.node.v1.ConfigPosition
-	35, // 30: svc.node.v1.AppliedRequest.bans:type_name -> svc.node.v1.BanPosition
-	37, // 31: svc.node.v1.AppliedRequest.failed:type_name -> svc.node.v1.FailedEntry
-	25, // 32: svc.node.v1.AppliedRequest.config_steps:type_name -> svc.node.v1.Reached
-	25, // 33: svc.node.v1.AppliedRequest.bans_steps:type_name -> svc.node.v1.Reached
-	36, // 34: svc.node.v1.AppliedRequest.acme:type_name -> svc.node.v1.AcmePosition
-	30, // 35: svc.node.v1.ReportStatsRequest.minutes:type_name -> svc.node.v1.SiteMinute
-	29, // 36: svc.node.v1.ReportStatsRequest.gaps:type_name -> svc.node.v1.StatsGap
-	32, // 37: svc.node.v1.SiteMinute.statuses:type_name -> svc.node.v1.StatusCount
-	33, // 38: svc.node.v1.SiteMinute.counts:type_name -> svc.node.v1.NamedCount
-	31, // 39: svc.node.v1.SiteMinute.rules:type_name -> svc.node.v1.RuleCount
-	0,  // 40: svc.node.v1.RuleCount.event:type_name -> svc.node.v1.RuleEvent
-	1,  // 41: svc.node.v1.NodeService.Enroll:input_type -> svc.node.v1.EnrollRequest
-	3,  // 42: svc.node.v1.NodeService.RenewCertificate:input_type -> svc.node.v1.RenewCertificateRequest
-	8,  // 43: svc.node.v1.NodeService.Watch:input_type -> svc.node.v1.WatchRequest
-	15, // 44: svc.node.v1.NodeService.Heartbeat:input_type -> svc.node.v1.HeartbeatRequest
-	24, // 45: svc.node.v1.NodeService.Applied:input_type -> svc.node.v1.AppliedRequest
-	39, // 46: svc.node.v1.NodeService.GetConfig:input_type -> svc.node.v1.GetConfigRequest
-	40, // 47: svc.node.v1.NodeService.GetBans:input_type -> svc.node.v1.GetBansRequest
-	41, // 48: svc.node.v1.NodeService.ReportBans:input_type -> svc.node.v1.ReportBansRequest
-	27, // 49: svc.node.v1.NodeService.ReportStats:input_type -> svc.node.v1.ReportStatsRequest
-	42, // 50: svc.node.v1.NodeService.GetChallengeKeys:input_type -> svc.node.v1.GetChallengeKeysRequest
-	43, // 51: svc.node.v1.NodeService.GetCertificates:input_type -> svc.node.v1.GetCertificatesRequest
-	44, // 52: svc.node.v1.NodeService.GetSessionTicketKeys:input_type -> svc.node.v1.GetSessionTicketKeysRequest
-	45, // 53: svc.node.v1.NodeService.GetAcmeTokens:input_type -> svc.node.v1.GetAcmeTokensRequest
-	46, // 54: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
-	18, // 55: svc.node.v1.NodeService.ReportVitals:input_type -> svc.node.v1.ReportVitalsRequest
-	2,  // 56: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
-	4,  // 57: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
-	9,  // 58: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
-	16, // 59: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
-	26, // 60: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
-	47, // 61: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
-	48, // 62: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
-	49, // 63: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
-	28, // 64: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
-	50, // 65: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
-	51, // 66: svc.node.v1.NodeService.GetCertificates:output_type -> svc.node.v1.GetCertificatesResponse
-	52, // 67: svc.node.v1.NodeService.GetSessionTicketKeys:output_type -> svc.node.v1.GetSessionTicketKeysResponse
-	53, // 68: svc.node.v1.NodeService.GetAcmeTokens:output_type -> svc.node.v1.GetAcmeTokensResponse
-	54, // 69: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
-	19, // 70: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
-	56, // [56:71] is the sub-list for method output_type
-	41, // [41:56] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	35, // 4: svc.node.v1.WatchRequest.config:type_name -> svc.node.v1.ConfigPosition
+	36, // 5: svc.node.v1.WatchRequest.bans:type_name -> svc.node.v1.BanPosition
+	37, // 6: svc.node.v1.WatchRequest.acme:type_name -> svc.node.v1.AcmePosition
+	38, // 7: svc.node.v1.WatchRequest.feeds:type_name -> svc.node.v1.FeedPosition
+	10, // 8: svc.node.v1.WatchEvent.ping:type_name -> svc.node.v1.Ping
+	11, // 9: svc.node.v1.WatchEvent.target:type_name -> svc.node.v1.Target
+	12, // 10: svc.node.v1.WatchEvent.keys_changed:type_name -> svc.node.v1.KeysChanged
+	13, // 11: svc.node.v1.WatchEvent.tasks_pending:type_name -> svc.node.v1.TasksPending
+	14, // 12: svc.node.v1.WatchEvent.settings_changed:type_name -> svc.node.v1.SettingsChanged
+	35, // 13: svc.node.v1.Target.config:type_name -> svc.node.v1.ConfigPosition
+	36, // 14: svc.node.v1.Target.bans:type_name -> svc.node.v1.BanPosition
+	37, // 15: svc.node.v1.Target.acme:type_name -> svc.node.v1.AcmePosition
+	38, // 16: svc.node.v1.Target.feeds:type_name -> svc.node.v1.FeedPosition
+	5,  // 17: svc.node.v1.HeartbeatRequest.info:type_name -> svc.node.v1.NodeInfo
+	35, // 18: svc.node.v1.HeartbeatRequest.config:type_name -> svc.node.v1.ConfigPosition
+	39, // 19: svc.node.v1.HeartbeatRequest.failed:type_name -> svc.node.v1.FailedEntry
+	40, // 20: svc.node.v1.HeartbeatRequest.bans:type_name -> svc.node.v1.BanStatus
+	23, // 21: svc.node.v1.HeartbeatRequest.metrics:type_name -> svc.node.v1.Metrics
+	37, // 22: svc.node.v1.HeartbeatRequest.acme:type_name -> svc.node.v1.AcmePosition
+	21, // 23: svc.node.v1.HeartbeatRequest.failing_sites:type_name -> svc.node.v1.FailingSite
+	22, // 24: svc.node.v1.HeartbeatRequest.origin_health:type_name -> svc.node.v1.OriginHealth
+	38, // 25: svc.node.v1.HeartbeatRequest.feeds:type_name -> svc.node.v1.FeedPosition
+	11, // 26: svc.node.v1.HeartbeatResponse.target:type_name -> svc.node.v1.Target
+	17, // 27: svc.node.v1.HeartbeatResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
+	35, // 28: svc.node.v1.ReportVitalsRequest.config:type_name -> svc.node.v1.ConfigPosition
+	20, // 29: svc.node.v1.ReportVitalsRequest.vitals:type_name -> svc.node.v1.Vitals
+	17, // 30: svc.node.v1.ReportVitalsResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
+	34, // 31: svc.node.v1.Vitals.edge_errors:type_name -> svc.node.v1.NamedCount
+	35, // 32: svc.node.v1.AppliedRequest.config:type_name -> svc.node.v1.ConfigPosition
+	36, // 33: svc.node.v1.AppliedRequest.bans:type_name -> svc.node.v1.BanPosition
+	39, // 34: svc.node.v1.AppliedRequest.failed:type_name -> svc.node.v1.FailedEntry
+	26, // 35: svc.node.v1.AppliedRequest.config_steps:type_name -> svc.node.v1.Reached
+	26, // 36: svc.node.v1.AppliedRequest.bans_steps:type_name -> svc.node.v1.Reached
+	37, // 37: svc.node.v1.AppliedRequest.acme:type_name -> svc.node.v1.AcmePosition
+	25, // 38: svc.node.v1.AppliedRequest.feeds:type_name -> svc.node.v1.FeedApplied
+	38, // 39: svc.node.v1.FeedApplied.position:type_name -> svc.node.v1.FeedPosition
+	26, // 40: svc.node.v1.FeedApplied.steps:type_name -> svc.node.v1.Reached
+	31, // 41: svc.node.v1.ReportStatsRequest.minutes:type_name -> svc.node.v1.SiteMinute
+	30, // 42: svc.node.v1.ReportStatsRequest.gaps:type_name -> svc.node.v1.StatsGap
+	33, // 43: svc.node.v1.SiteMinute.statuses:type_name -> svc.node.v1.StatusCount
+	34, // 44: svc.node.v1.SiteMinute.counts:type_name -> svc.node.v1.NamedCount
+	32, // 45: svc.node.v1.SiteMinute.rules:type_name -> svc.node.v1.RuleCount
+	0,  // 46: svc.node.v1.RuleCount.event:type_name -> svc.node.v1.RuleEvent
+	1,  // 47: svc.node.v1.NodeService.Enroll:input_type -> svc.node.v1.EnrollRequest
+	3,  // 48: svc.node.v1.NodeService.RenewCertificate:input_type -> svc.node.v1.RenewCertificateRequest
+	8,  // 49: svc.node.v1.NodeService.Watch:input_type -> svc.node.v1.WatchRequest
+	15, // 50: svc.node.v1.NodeService.Heartbeat:input_type -> svc.node.v1.HeartbeatRequest
+	24, // 51: svc.node.v1.NodeService.Applied:input_type -> svc.node.v1.AppliedRequest
+	41, // 52: svc.node.v1.NodeService.GetConfig:input_type -> svc.node.v1.GetConfigRequest
+	42, // 53: svc.node.v1.NodeService.GetBans:input_type -> svc.node.v1.GetBansRequest
+	43, // 54: svc.node.v1.NodeService.ReportBans:input_type -> svc.node.v1.ReportBansRequest
+	28, // 55: svc.node.v1.NodeService.ReportStats:input_type -> svc.node.v1.ReportStatsRequest
+	44, // 56: svc.node.v1.NodeService.GetChallengeKeys:input_type -> svc.node.v1.GetChallengeKeysRequest
+	45, // 57: svc.node.v1.NodeService.GetCertificates:input_type -> svc.node.v1.GetCertificatesRequest
+	46, // 58: svc.node.v1.NodeService.GetSessionTicketKeys:input_type -> svc.node.v1.GetSessionTicketKeysRequest
+	47, // 59: svc.node.v1.NodeService.GetAcmeTokens:input_type -> svc.node.v1.GetAcmeTokensRequest
+	48, // 60: svc.node.v1.NodeService.GetFeed:input_type -> svc.node.v1.GetFeedRequest
+	49, // 61: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
+	18, // 62: svc.node.v1.NodeService.ReportVitals:input_type -> svc.node.v1.ReportVitalsRequest
+	2,  // 63: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
+	4,  // 64: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
+	9,  // 65: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
+	16, // 66: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
+	27, // 67: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
+	50, // 68: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
+	51, // 69: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
+	52, // 70: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
+	29, // 71: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
+	53, // 72: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
+	54, // 73: svc.node.v1.NodeService.GetCertificates:output_type -> svc.node.v1.GetCertificatesResponse
+	55, // 74: svc.node.v1.NodeService.GetSessionTicketKeys:output_type -> svc.node.v1.GetSessionTicketKeysResponse
+	56, // 75: svc.node.v1.NodeService.GetAcmeTokens:output_type -> svc.node.v1.GetAcmeTokensResponse
+	57, // 76: svc.node.v1.NodeService.GetFeed:output_type -> svc.node.v1.GetFeedResponse
+	58, // 77: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
+	19, // 78: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
+	63, // [63:79] is the sub-list for method output_type
+	47, // [47:63] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_svc_node_v1_node_proto_init() }
@@ -2994,6 +3121,7 @@ func file_svc_node_v1_node_proto_init() {
 	file_svc_node_v1_bans_proto_init()
 	file_svc_node_v1_certificates_proto_init()
 	file_svc_node_v1_config_proto_init()
+	file_svc_node_v1_feeds_proto_init()
 	file_svc_node_v1_security_proto_init()
 	file_svc_node_v1_node_proto_msgTypes[8].OneofWrappers = []any{
 		(*WatchEvent_Ping)(nil),
@@ -3004,6 +3132,7 @@ func file_svc_node_v1_node_proto_init() {
 		(*WatchEvent_TasksPending)(nil),
 		(*WatchEvent_SettingsChanged)(nil),
 		(*WatchEvent_AcmeBatch)(nil),
+		(*WatchEvent_FeedBatch)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -3011,7 +3140,7 @@ func file_svc_node_v1_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_node_v1_node_proto_rawDesc), len(file_svc_node_v1_node_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   33,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -66,6 +66,8 @@ const (
 	// NodeServiceGetAcmeTokensProcedure is the fully-qualified name of the NodeService's GetAcmeTokens
 	// RPC.
 	NodeServiceGetAcmeTokensProcedure = "/svc.node.v1.NodeService/GetAcmeTokens"
+	// NodeServiceGetFeedProcedure is the fully-qualified name of the NodeService's GetFeed RPC.
+	NodeServiceGetFeedProcedure = "/svc.node.v1.NodeService/GetFeed"
 	// NodeServiceReportSecurityProcedure is the fully-qualified name of the NodeService's
 	// ReportSecurity RPC.
 	NodeServiceReportSecurityProcedure = "/svc.node.v1.NodeService/ReportSecurity"
@@ -96,6 +98,8 @@ type NodeServiceClient interface {
 	GetSessionTicketKeys(context.Context, *connect.Request[v1.GetSessionTicketKeysRequest]) (*connect.Response[v1.GetSessionTicketKeysResponse], error)
 	// Everything that certificate authorities are to be answered at the moment.
 	GetAcmeTokens(context.Context, *connect.Request[v1.GetAcmeTokensRequest]) (*connect.Response[v1.GetAcmeTokensResponse], error)
+	// What a node lacks of a feed by name, from nodes with feeds-v1.
+	GetFeed(context.Context, *connect.Request[v1.GetFeedRequest]) (*connect.Response[v1.GetFeedResponse], error)
 	// Every 5 s while there is something to say, and when the state changed.
 	ReportSecurity(context.Context, *connect.Request[v1.ReportSecurityRequest]) (*connect.Response[v1.ReportSecurityResponse], error)
 	// Every 5 s while the console watches sites that just changed. One that is lost is not repeated.
@@ -191,6 +195,12 @@ func NewNodeServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(nodeServiceMethods.ByName("GetAcmeTokens")),
 			connect.WithClientOptions(opts...),
 		),
+		getFeed: connect.NewClient[v1.GetFeedRequest, v1.GetFeedResponse](
+			httpClient,
+			baseURL+NodeServiceGetFeedProcedure,
+			connect.WithSchema(nodeServiceMethods.ByName("GetFeed")),
+			connect.WithClientOptions(opts...),
+		),
 		reportSecurity: connect.NewClient[v1.ReportSecurityRequest, v1.ReportSecurityResponse](
 			httpClient,
 			baseURL+NodeServiceReportSecurityProcedure,
@@ -221,6 +231,7 @@ type nodeServiceClient struct {
 	getCertificates      *connect.Client[v1.GetCertificatesRequest, v1.GetCertificatesResponse]
 	getSessionTicketKeys *connect.Client[v1.GetSessionTicketKeysRequest, v1.GetSessionTicketKeysResponse]
 	getAcmeTokens        *connect.Client[v1.GetAcmeTokensRequest, v1.GetAcmeTokensResponse]
+	getFeed              *connect.Client[v1.GetFeedRequest, v1.GetFeedResponse]
 	reportSecurity       *connect.Client[v1.ReportSecurityRequest, v1.ReportSecurityResponse]
 	reportVitals         *connect.Client[v1.ReportVitalsRequest, v1.ReportVitalsResponse]
 }
@@ -290,6 +301,11 @@ func (c *nodeServiceClient) GetAcmeTokens(ctx context.Context, req *connect.Requ
 	return c.getAcmeTokens.CallUnary(ctx, req)
 }
 
+// GetFeed calls svc.node.v1.NodeService.GetFeed.
+func (c *nodeServiceClient) GetFeed(ctx context.Context, req *connect.Request[v1.GetFeedRequest]) (*connect.Response[v1.GetFeedResponse], error) {
+	return c.getFeed.CallUnary(ctx, req)
+}
+
 // ReportSecurity calls svc.node.v1.NodeService.ReportSecurity.
 func (c *nodeServiceClient) ReportSecurity(ctx context.Context, req *connect.Request[v1.ReportSecurityRequest]) (*connect.Response[v1.ReportSecurityResponse], error) {
 	return c.reportSecurity.CallUnary(ctx, req)
@@ -322,6 +338,8 @@ type NodeServiceHandler interface {
 	GetSessionTicketKeys(context.Context, *connect.Request[v1.GetSessionTicketKeysRequest]) (*connect.Response[v1.GetSessionTicketKeysResponse], error)
 	// Everything that certificate authorities are to be answered at the moment.
 	GetAcmeTokens(context.Context, *connect.Request[v1.GetAcmeTokensRequest]) (*connect.Response[v1.GetAcmeTokensResponse], error)
+	// What a node lacks of a feed by name, from nodes with feeds-v1.
+	GetFeed(context.Context, *connect.Request[v1.GetFeedRequest]) (*connect.Response[v1.GetFeedResponse], error)
 	// Every 5 s while there is something to say, and when the state changed.
 	ReportSecurity(context.Context, *connect.Request[v1.ReportSecurityRequest]) (*connect.Response[v1.ReportSecurityResponse], error)
 	// Every 5 s while the console watches sites that just changed. One that is lost is not repeated.
@@ -413,6 +431,12 @@ func NewNodeServiceHandler(svc NodeServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(nodeServiceMethods.ByName("GetAcmeTokens")),
 		connect.WithHandlerOptions(opts...),
 	)
+	nodeServiceGetFeedHandler := connect.NewUnaryHandler(
+		NodeServiceGetFeedProcedure,
+		svc.GetFeed,
+		connect.WithSchema(nodeServiceMethods.ByName("GetFeed")),
+		connect.WithHandlerOptions(opts...),
+	)
 	nodeServiceReportSecurityHandler := connect.NewUnaryHandler(
 		NodeServiceReportSecurityProcedure,
 		svc.ReportSecurity,
@@ -453,6 +477,8 @@ func NewNodeServiceHandler(svc NodeServiceHandler, opts ...connect.HandlerOption
 			nodeServiceGetSessionTicketKeysHandler.ServeHTTP(w, r)
 		case NodeServiceGetAcmeTokensProcedure:
 			nodeServiceGetAcmeTokensHandler.ServeHTTP(w, r)
+		case NodeServiceGetFeedProcedure:
+			nodeServiceGetFeedHandler.ServeHTTP(w, r)
 		case NodeServiceReportSecurityProcedure:
 			nodeServiceReportSecurityHandler.ServeHTTP(w, r)
 		case NodeServiceReportVitalsProcedure:
@@ -516,6 +542,10 @@ func (UnimplementedNodeServiceHandler) GetSessionTicketKeys(context.Context, *co
 
 func (UnimplementedNodeServiceHandler) GetAcmeTokens(context.Context, *connect.Request[v1.GetAcmeTokensRequest]) (*connect.Response[v1.GetAcmeTokensResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.node.v1.NodeService.GetAcmeTokens is not implemented"))
+}
+
+func (UnimplementedNodeServiceHandler) GetFeed(context.Context, *connect.Request[v1.GetFeedRequest]) (*connect.Response[v1.GetFeedResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.node.v1.NodeService.GetFeed is not implemented"))
 }
 
 func (UnimplementedNodeServiceHandler) ReportSecurity(context.Context, *connect.Request[v1.ReportSecurityRequest]) (*connect.Response[v1.ReportSecurityResponse], error) {
