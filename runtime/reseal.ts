@@ -21,6 +21,7 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { table: 'acme_account', column: 'eab_hmac_key', primaryKey: 'id' },
   { table: 'acme_order', column: 'private_key', primaryKey: 'certificate_id' },
   { table: 'dns_credential', column: 'secret', primaryKey: 'id' },
+  { table: 'purge_secret', column: 'secret', primaryKey: 'cluster_id' },
   { table: 'session_ticket_key', column: 'secret', primaryKey: 'id' },
   { table: 'two_factor', column: 'secret', primaryKey: 'user_id' },
 ];

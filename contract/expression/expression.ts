@@ -42,7 +42,7 @@ export function checkValue(source: string, { phase, lists }: CheckOptions): Chec
 
 /**
  * The tree of a cache rule's condition, or the first thing that is wrong with it. What the form of a cache rule can
- * show needs no capability: it is sent as lists. Any other needs rules-v2. Throws nothing.
+ * show needs no capability beside the cache's own. Any other needs rules-v2. Throws nothing.
  */
 export function checkCacheCondition(source: string, lists?: ReadonlySet<string>): Checked<Condition> {
   return checked(source, MAX_CACHE_CONDITION, () => {

@@ -24,6 +24,7 @@ import { errors as rollout } from '../resources/rollout.codes.ts';
 import { errors as rules } from '../resources/rules.codes.ts';
 import { errors as serviceAccounts } from '../resources/service-accounts.codes.ts';
 import { errors as sessionTicketKeys } from '../resources/session-ticket-keys.codes.ts';
+import { errors as siteCache } from '../resources/site-cache.codes.ts';
 import { errors as siteHttps } from '../resources/site-https.codes.ts';
 import { errors as siteWaf } from '../resources/site-waf.codes.ts';
 import { errors as sites } from '../resources/sites.codes.ts';
@@ -57,6 +58,7 @@ export const ERROR_LISTS = [
   rules,
   serviceAccounts,
   sessionTicketKeys,
+  siteCache,
   siteHttps,
   siteWaf,
   sites,

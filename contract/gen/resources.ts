@@ -40,6 +40,7 @@ import * as security from '../resources/security.ts';
 import * as serviceAccounts from '../resources/service-accounts.ts';
 import * as sessionTicketKeys from '../resources/session-ticket-keys.ts';
 import * as settings from '../resources/settings.ts';
+import * as siteCache from '../resources/site-cache.ts';
 import * as siteDelivery from '../resources/site-delivery.ts';
 import * as siteHealthCheck from '../resources/site-health-check.ts';
 import * as siteHttps from '../resources/site-https.ts';
@@ -97,6 +98,7 @@ export const RESOURCE_FILES = [
   serviceAccounts,
   sessionTicketKeys,
   settings,
+  siteCache,
   siteDelivery,
   siteHealthCheck,
   siteHttps,

@@ -18,6 +18,7 @@ import {
   Timestamp,
 } from '../scalars/common.ts';
 import { MAX_LISTEN_PORTS } from './listen-ports.ts';
+import { CacheRules, CacheRulesInput, CacheSettings, CacheSettingsInput } from './site-cache.ts';
 import { Delivery, Launch } from './site-delivery.ts';
 import {
   ContentSettings,
@@ -89,6 +90,8 @@ export const Site = Type.Object({
   originSettings: OriginSettings,
   contentSettings: ContentSettings,
   ports: Ports,
+  cacheRules: CacheRules,
+  cacheSettings: CacheSettings,
   delivery: Delivery,
   createdAt: Timestamp,
   updatedAt: Timestamp,
@@ -197,6 +200,8 @@ export const sites = resource('sites', {
       originSettings: Type.Optional(originSettingsInput('create')),
       contentSettings: Type.Optional(ContentSettingsInput),
       ports: Type.Optional(PortsInput('has the usual port: 80, 443')),
+      cacheRules: Type.Optional(CacheRulesInput),
+      cacheSettings: Type.Optional(CacheSettingsInput),
     }),
     output: SiteChange,
     status: 201,
@@ -215,6 +220,10 @@ export const sites = resource('sites', {
       'SITE_PORT_UNAVAILABLE',
       'SITE_PORTS_EMPTY',
       'SITE_HTTPS_PORT_NEEDS_CERTIFICATE',
+      'CACHE_RULE_PRIORITY_DUPLICATE',
+      'RULE_INVALID',
+      'IP_LIST_REFERENCE_UNKNOWN',
+      'PURGE_KEY_REQUIRED',
     ],
   }),
   update: procedure({
@@ -222,8 +231,8 @@ export const sites = resource('sites', {
     path: '/sites/{id}',
     summary:
       'Changes the given fields of a site. Inside `originSettings`, omitted `activeHealthCheck`, `tries`, ' +
-      '`statusRetry`, `sessionAffinity`, `protocol` and `grpc` keep their values; other omitted fields return to ' +
-      'their defaults.',
+      '`statusRetry`, `sessionAffinity`, `protocol` and `grpc` keep their values, and inside `cacheSettings` ' +
+      '`keepCacheTag`, `xCache` and `purgeMethod`; other omitted fields return to their defaults.',
     input: Input({
       id: Id,
       name: Type.Optional(SiteName),
@@ -232,6 +241,8 @@ export const sites = resource('sites', {
       originSettings: Type.Optional(originSettingsInput('update')),
       contentSettings: Type.Optional(ContentSettingsInput),
       ports: Type.Optional(PortsInput('stays unchanged')),
+      cacheRules: Type.Optional(CacheRulesInput),
+      cacheSettings: Type.Optional(CacheSettingsInput),
       expectedUpdatedAt: ExpectedUpdatedAt,
     }),
     output: SiteChange,
@@ -252,6 +263,9 @@ export const sites = resource('sites', {
       'SITE_HTTPS_PORT_NEEDS_CERTIFICATE',
       'HTTPS_REDIRECT_PORT_INVALID',
       'RULE_INVALID',
+      'CACHE_RULE_PRIORITY_DUPLICATE',
+      'IP_LIST_REFERENCE_UNKNOWN',
+      'PURGE_KEY_REQUIRED',
       'CERTIFICATE_DOMAIN_MISMATCH',
       'UPDATED_AT_MISMATCH',
     ],

@@ -1,4 +1,6 @@
 // Written by `npm run generate` from the files it imports. Changes here are lost.
+import { siteCacheKind } from '../cache/site-cache.entry.ts';
+import { sitePurgeMethodKind } from '../cache/site-purge-method.entry.ts';
 import { challengeKeysKind } from '../clusters/challenge-keys.entry.ts';
 import { clientIpKind } from '../clusters/client-ip.entry.ts';
 import { headerLimitKind } from '../clusters/header-limit.entry.ts';
@@ -24,6 +26,8 @@ import { siteKind } from '../sites/site.entry.ts';
 import { siteWafKind } from '../waf/site-waf.entry.ts';
 
 export const FOUND_KINDS = [
+  siteCacheKind,
+  sitePurgeMethodKind,
   challengeKeysKind,
   clientIpKind,
   headerLimitKind,

@@ -2,10 +2,12 @@
 // they are saved, so that a later default changes no saved site.
 import { domainToUnicode } from 'node:url';
 import type { Knex } from 'knex';
+import type { CacheRule, CacheSettings } from '../../contract/resources/site-cache.ts';
 import type { ContentSettings, Origin, OriginSettings } from '../../contract/resources/site-origins.ts';
 import type { SITE_SORT, SiteLevelFilter, SiteState } from '../../contract/resources/sites.ts';
 import { type Domain, type DomainForm, formatDomain } from '../../contract/scalars/domain.ts';
 import { originLiteral } from '../../contract/scalars/origin-address.ts';
+import { DEFAULT_CACHE } from '../cache/site-cache.entry.ts';
 import { orderBy, type Sort } from '../db/list-order.ts';
 import { searchPattern } from '../db/search-pattern.ts';
 import type { ClusterSpan } from '../overview/overview-nodes.ts';
@@ -31,6 +33,8 @@ export interface SiteRow extends SiteContent {
   clusterId: string;
   clusterName: string;
   enabled: boolean;
+  cacheRules: CacheRule[];
+  cacheSettings: CacheSettings;
   createdAt: Date;
   updatedAt: Date;
 }
@@ -72,9 +76,14 @@ export const SITE_COLUMNS = `
   s.id, s.cluster_id as "clusterId", c.name as "clusterName", s.name, s.enabled, s.ports, s.origins,
   ${asJson(ORIGIN_SETTINGS_BEFORE)} || s.origin_settings as "originSettings",
   ${asJson({ ...REQUESTS_BEFORE, ...CHARSET_BEFORE })} || s.content_settings as "contentSettings",
+  coalesce(k.rules, '[]') as "cacheRules",
+  ${asJson(DEFAULT_CACHE.cacheSettings)} || coalesce(k.settings, '{}') || jsonb_build_object('purgeMethod', jsonb_build_object(
+    'enabled', coalesce(p.enabled, false), 'keySet', p.key_digest is not null)) as "cacheSettings",
   s.created_at as "createdAt", s.updated_at as "updatedAt", d.domains`;
 export const SITE_JOINS = `
   join cluster c on c.id = s.cluster_id
+  left join site_cache k on k.site_id = s.id
+  left join site_purge_method p on p.site_id = s.id
   cross join lateral (
     select jsonb_agg(jsonb_build_object('form', form, 'name', name) order by position) as domains
       from site_domain where site_id = s.id) d`;

@@ -12,12 +12,14 @@ import { write } from '../../runtime/write.ts';
 import { assignDomains } from './assign-domains.ts';
 import { assertOriginsAllowed } from './origin-policy.ts';
 import { newSite, publishSite, type SiteChange } from './publish-site.ts';
+import { givenCache, NEW_CACHE, saveCache } from './site-cache.ts';
 import { newContent } from './site-content.ts';
 import { assertPorts } from './site-ports.ts';
 
 /** Creates and publishes an enabled site. Throws the errors the contract lists. */
 export async function createSite(runtime: Runtime, input: Input<typeof sites.create>, call: Call): Promise<SiteChange> {
   const content = newContent(input);
+  const cache = givenCache(NEW_CACHE, input);
   const clusterId =
     (await clusterForSite(runtime.pools.api, input.clusterId)) ??
     fail(input.clusterId === undefined ? 'NO_CLUSTER' : 'CLUSTER_NOT_FOUND');
@@ -34,6 +36,7 @@ export async function createSite(runtime: Runtime, input: Input<typeof sites.cre
       throw error;
     });
     await assignDomains(tx, id, content.domains);
+    await saveCache(tx, runtime.sealer, { id, clusterId, ...NEW_CACHE }, cache);
     const change = { reason: 'site_created', action: 'site.create' };
     return publishSite(tx, (await siteById(tx.sql, id))!, change, known);
   });

@@ -1,8 +1,10 @@
 import { MAX_ATTENTION } from '../../contract/resources/overview.ts';
 import type { FoundAttention, ServiceFeature } from '../../mixins/service-feature.ts';
+import { cacheListUsers } from '../../models/cache/cache-list-users.ts';
 import { isSilent } from '../../models/overview/overview-sites.ts';
 import { type FailingSite, failingSites } from '../../models/sites/failing-site.ts';
 import { type DownOrigins, downOrigins } from '../../models/sites/origin-health.ts';
+import { siteCacheRestorer } from './restore-cache.ts';
 import { siteContentRestorer, siteRequestsRestorer, siteRestorer } from './restore-site.ts';
 
 export const feature = {
@@ -27,7 +29,8 @@ export const feature = {
       .sort((a, b) => b.count - a.count);
     return [...failing.map(failingItem), ...unserved, ...down.map(downItem)].slice(0, MAX_ATTENTION);
   },
-  restores: [siteRestorer, siteRequestsRestorer, siteContentRestorer],
+  restores: [siteRestorer, siteRequestsRestorer, siteContentRestorer, siteCacheRestorer],
+  ipListUsers: cacheListUsers,
 } satisfies ServiceFeature;
 
 function downItem({ since, named, ...of }: DownOrigins): FoundAttention {

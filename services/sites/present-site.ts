@@ -27,6 +27,8 @@ export function presentWith(row: SiteRow, delivery: Delivery): SiteOutput {
     originSettings: row.originSettings,
     contentSettings: row.contentSettings,
     ports: row.ports,
+    cacheRules: row.cacheRules,
+    cacheSettings: row.cacheSettings,
     delivery,
     createdAt: row.createdAt.toISOString(),
     updatedAt: row.updatedAt.toISOString(),

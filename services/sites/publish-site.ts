@@ -1,5 +1,9 @@
 import type { Output } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
+import { readPurgeMethod } from '../../models/cache/purge-method.ts';
+import { SITE_CACHE_KIND } from '../../models/cache/site-cache.entry.ts';
+import { cacheEntryOf } from '../../models/cache/site-cache.ts';
+import { compilePurgeMethod, SITE_PURGE_METHOD_KIND } from '../../models/cache/site-purge-method.entry.ts';
 import { siteOwner } from '../../models/config/entry-owner.ts';
 import { type ChangedEntry, publish } from '../../models/config/publish.ts';
 import { featuresOfOwner } from '../../models/config/required-capabilities.ts';
@@ -94,13 +98,18 @@ export async function featuresWith(tx: Tx, site: SiteRow): Promise<string[]> {
 /** Rules name groups of origins: after a rollback, which leaves what is saved as it is, nodes get both as they are saved. */
 async function entriesOf(tx: Tx, site: SiteRow): Promise<ChangedEntry[]> {
   const { id } = site;
-  const rules = await entryOfSite(tx.sql, id);
+  const [rules, cache] = [await entryOfSite(tx.sql, id), await cacheEntryOf(tx.sql, id)];
+  const purge = site.cacheSettings.purgeMethod.keySet
+    ? [{ kind: SITE_PURGE_METHOD_KIND, id, compiled: compilePurgeMethod(await readPurgeMethod(tx.sql, id)) }]
+    : [];
   return [
     { kind: siteKind.kind, id, compiled: compileSite(site) },
     { kind: SITE_REQUESTS_KIND, id, compiled: compileRequests(site.contentSettings) },
     { kind: SITE_CONTENT_KIND, id, compiled: compileContent(site.contentSettings) },
     ...(site.enabled ? entriesBeside(site.ports) : []),
     ...(rules === undefined ? [] : [{ kind: SITE_RULES_KIND, id, compiled: rules }]),
+    ...(cache === undefined ? [] : [{ kind: SITE_CACHE_KIND, id, compiled: cache }]),
+    ...purge,
   ];
 }
 

@@ -17,6 +17,7 @@ import { assignDomains } from './assign-domains.ts';
 import { assertGroupsUnused } from './origin-groups.ts';
 import { assertOriginsAllowed } from './origin-policy.ts';
 import { knownSite, publishSite, type SiteChange } from './publish-site.ts';
+import { givenCache, saveCache } from './site-cache.ts';
 import { followDomains } from './site-certificates.ts';
 import { changedContent } from './site-content.ts';
 import { assertPorts } from './site-ports.ts';
@@ -38,7 +39,8 @@ export async function updateSite(runtime: Runtime, input: Input<typeof sites.upd
     if (input.origins) await assertGroupsUnused(tx.sql, before, content);
     await assertRulesCompile(tx.sql, before.id);
     if (offered) assertPorts(content.ports, offered, (await readSiteHttps(tx.sql, before.id))!.https);
-    const changed = PARTS.filter((part) => !isDeepStrictEqual(before[part], content[part]));
+    const { changed: changedCache, ...cache } = await saveCache(tx, runtime.sealer, before, givenCache(before, input));
+    const changed = [...PARTS.filter((part) => !isDeepStrictEqual(before[part], content[part])), ...changedCache];
     const named = { reason: 'site_updated', action: 'site.update', metadata: { changed } };
     if (changed.length === 0) return publishSite(tx, before, { ...named, again: true }, known);
     const updatedAt = nextUpdatedAt(before.updatedAt, tx.now);
@@ -46,7 +48,8 @@ export async function updateSite(runtime: Runtime, input: Input<typeof sites.upd
     const { entries, reissue } = changed.includes('domains')
       ? await moveDomains(tx, before, content.domains)
       : { entries: [], reissue: null };
-    const answer = await publishSite(tx, { ...before, ...content, updatedAt }, { ...named, entries }, known);
+    const after = { ...before, ...content, ...cache, updatedAt };
+    const answer = await publishSite(tx, after, { ...named, entries }, known);
     return reissue ? { ...answer, certificateReissue: reissue } : answer;
   });
 }

@@ -1,6 +1,7 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import type { Knex } from 'knex';
+import { DEFAULT_CACHE_SETTINGS } from '../../contract/resources/site-cache.ts';
 import {
   BalancePolicy,
   DomainForm,
@@ -121,6 +122,8 @@ test('a site is created with every default, audited and published', async (t) =>
       protocol: 'http1',
       grpc: false,
     },
+    cacheRules: [],
+    cacheSettings: DEFAULT_CACHE_SETTINGS,
     contentSettings: {
       charset: { name: 'off', force: false, uppercase: false },
       requestBodyLimit: 104_857_600,
@@ -266,8 +269,8 @@ test('wrong fields are refused by name, and nothing is written', async (t) => {
     ['/contentSettings/charset/encoding', input({ contentSettings: { charset: { encoding: 'gbk' } } })],
     ['/originSettings/protocol', settings({ protocol: 'http3' })],
     ['/originSettings/grpc', settings({ grpc: 'yes' })],
-    ['/cacheRules', input({ cacheRules: [] })],
-    ['/cacheSettings', input({ cacheSettings: {} })],
+    ['/cacheRules/0/ttl', input({ cacheRules: [{ ttl: 60 }] })],
+    ['/cacheSettings/ttl', input({ cacheSettings: { ttl: 60 } })],
     ['/ports/other', input({ ports: { other: [80] } })],
     ['/enabled', input({ enabled: false })],
   ];
@@ -754,6 +757,7 @@ test('features tell what the nodes lack', async (t) => {
   t.deepEqual(Object.keys(features).sort(), [
     'activeHealthCheck',
     'brotli',
+    'cache',
     'clientCertificates',
     'clientIp',
     'crs',
@@ -765,6 +769,7 @@ test('features tell what the nodes lack', async (t) => {
     'originHttp2',
     'prefetchVariants',
     'purgeByTag',
+    'purgeMethod',
     'rulesV2',
     'rulesV3',
     'sessionAffinity',

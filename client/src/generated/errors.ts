@@ -212,6 +212,10 @@ export const ERROR_STATUS = {
   SERVICE_ACCOUNT_FORBIDDEN: 403,
   /** Some online nodes lack the key that the rotation would activate; see `data.nodes`. They fetch it automatically. Retry later. */
   SESSION_TICKET_KEYS_NOT_HELD: 409,
+  /** Two cache rules of the site have the priority `data.priority`. Give each rule its own. */
+  CACHE_RULE_PRIORITY_DUPLICATE: 400,
+  /** PURGE needs a key. Set `cacheSettings.purgeMethod.key`. */
+  PURGE_KEY_REQUIRED: 400,
   /** `data.field` needs a certificate. Give the site a certificate first. */
   HTTPS_REQUIRES_CERTIFICATE: 400,
   /** `redirectPort` is neither 443 nor an HTTPS port of the site; see `data.port`. Use one of these. */

@@ -315,6 +315,140 @@ export interface BulkRedirects {
   warnings: RedirectWarning[];
 }
 
+export interface CacheRule {
+  /** Place of the rule: lower ones are tried first. Unique within the site. Default: 10, 20, … in order. 0 to 10000. */
+  priority: number;
+  /** Condition on the request as the client sent it. Empty: `pathPrefixes`, `paths` and `extensions` make it; they must be empty or say the same otherwise. Up to 16384 characters; default "". */
+  expression: string;
+  /** Beginnings of paths. Of several given lists, a request must match one item of each. Up to 32 entries; default []. */
+  pathPrefixes: string[];
+  /** Exact paths. Up to 32 entries; default []. */
+  paths: string[];
+  /** File extensions; returned in lower case, without the dot. Example: css. Up to 64 entries; default []. */
+  extensions: string[];
+  /** Statuses of responses that the rule is about; 206 counts as 200. Empty: any status to bypass, and 200, 203, 206, 300, 301 and 308 to cache. Up to 16 entries; default []. */
+  statusCodes: number[];
+  /** Smallest response that the rule is about, in bytes; 0: any. A response of unknown size has none. 0 to 9007199254740991; default 0. */
+  minSizeBytes: number;
+  /** Largest response that the rule is about, in bytes; 0: any. A response of unknown size has none. 0 to 9007199254740991; default 0. */
+  maxSizeBytes: number;
+  /** cache: responses are stored. bypass: they are not. Default cache. Default "cache". */
+  action: 'cache' | 'bypass';
+  /** How long a stored response is fresh, in seconds; 0: it is not stored. 0 to 31536000; default 3600. */
+  edgeTtlSeconds: number;
+  /** respect: `edgeTtlSeconds` is for responses with neither Cache-Control nor Expires; else the origin decides. override: `edgeTtlSeconds` is for all, also with no-store and private. Default respect. Default "respect". */
+  originCacheControl: 'respect' | 'override';
+  /** How long a stale response is still sent while it is revalidated, in seconds. 0 to 2592000; default 0. */
+  staleWhileRevalidateSeconds: number;
+  /** How long a stale response is still sent while origins fail, in seconds. 0 to 2592000; default 0. */
+  staleIfErrorSeconds: number;
+  /** Whether requests with Authorization are cached. Default false. */
+  cacheAuthorized: boolean;
+  /** Whether responses with Set-Cookie are stored. Cached responses never carry the cookies. Default false. */
+  cacheSetCookie: boolean;
+  /** `max-age` in the Cache-Control header that visitors get, in seconds; 0: the header of the origin stays. 0 to 31536000; default 0. */
+  browserTtlSeconds: number;
+}
+
+export interface CacheRuleInput {
+  /** Place of the rule: lower ones are tried first. Unique within the site. Default: 10, 20, … in order. 0 to 10000. */
+  priority?: number | undefined;
+  /** Condition on the request as the client sent it. Empty: `pathPrefixes`, `paths` and `extensions` make it; they must be empty or say the same otherwise. Up to 16384 characters; default "". */
+  expression?: string | undefined;
+  /** Beginnings of paths. Of several given lists, a request must match one item of each. Up to 32 entries; default []. */
+  pathPrefixes?: string[] | undefined;
+  /** Exact paths. Up to 32 entries; default []. */
+  paths?: string[] | undefined;
+  /** File extensions; returned in lower case, without the dot. Example: css. Up to 64 entries; default []. */
+  extensions?: string[] | undefined;
+  /** Statuses of responses that the rule is about; 206 counts as 200. Empty: any status to bypass, and 200, 203, 206, 300, 301 and 308 to cache. Up to 16 entries; default []. */
+  statusCodes?: number[] | undefined;
+  /** Smallest response that the rule is about, in bytes; 0: any. A response of unknown size has none. 0 to 9007199254740991; default 0. */
+  minSizeBytes?: number | undefined;
+  /** Largest response that the rule is about, in bytes; 0: any. A response of unknown size has none. 0 to 9007199254740991; default 0. */
+  maxSizeBytes?: number | undefined;
+  /** cache: responses are stored. bypass: they are not. Default cache. Default "cache". */
+  action?: 'cache' | 'bypass' | undefined;
+  /** How long a stored response is fresh, in seconds; 0: it is not stored. 0 to 31536000; default 3600. */
+  edgeTtlSeconds?: number | undefined;
+  /** respect: `edgeTtlSeconds` is for responses with neither Cache-Control nor Expires; else the origin decides. override: `edgeTtlSeconds` is for all, also with no-store and private. Default respect. Default "respect". */
+  originCacheControl?: 'respect' | 'override' | undefined;
+  /** How long a stale response is still sent while it is revalidated, in seconds. 0 to 2592000; default 0. */
+  staleWhileRevalidateSeconds?: number | undefined;
+  /** How long a stale response is still sent while origins fail, in seconds. 0 to 2592000; default 0. */
+  staleIfErrorSeconds?: number | undefined;
+  /** Whether requests with Authorization are cached. Default false. */
+  cacheAuthorized?: boolean | undefined;
+  /** Whether responses with Set-Cookie are stored. Cached responses never carry the cookies. Default false. */
+  cacheSetCookie?: boolean | undefined;
+  /** `max-age` in the Cache-Control header that visitors get, in seconds; 0: the header of the origin stays. 0 to 31536000; default 0. */
+  browserTtlSeconds?: number | undefined;
+}
+
+export interface CacheSettings {
+  cacheKey: {
+    /** Which parameters distinguish responses. include: only those of `queryParams`. exclude: all but those. Default all. Default "all". */
+    query: 'all' | 'ignore' | 'include' | 'exclude';
+    /** Names of parameters, with `query` include or exclude. A name that ends in * stands for a prefix. Up to 32 entries; default []. */
+    queryParams: string[];
+    /** Whether the order of parameters makes no difference. Default false. */
+    sortQuery: boolean;
+    /** Request headers that distinguish responses; returned in lower case. Not allowed: cookie, host. Up to 8 entries; default []. */
+    headers: string[];
+    /** Cookies that distinguish responses. A request whose cookie is ambiguous is not cached. Up to 8 entries; default []. */
+    cookies: string[];
+    /** Whether phones and tablets have responses of their own, by User-Agent. Default false. */
+    deviceType: boolean;
+    /** Whether each host of the site has responses of its own. Default true. */
+    includeHost: boolean;
+  };
+  /** Whether responses are fetched and stored in slices of 1 MiB. Default false. */
+  rangeSlice: boolean;
+  /** Whether visitors get the Cache-Tag header of the origin. Default false; an update that omits it keeps it. */
+  keepCacheTag: boolean;
+  /** Whether the X-Cache header says how the cache was used: HIT, MISS, BYPASS, EXPIRED, STALE, UPDATING or REVALIDATED. Default true; an update that omits it keeps it. */
+  xCache: boolean;
+  purgeMethod: {
+    /** Whether PURGE requests with the key in X-Purge-Key purge their URL. Otherwise origins get them. */
+    enabled: boolean;
+    /** Whether a key is saved. The key itself is never returned. */
+    keySet: boolean;
+  };
+}
+
+export interface CacheSettingsInput {
+  /** Default {"query":"all","queryParams":[],"sortQuery":false,"headers":[],"cookies":[],"deviceType":false,"includeHost":true}. */
+  cacheKey?: {
+    /** Which parameters distinguish responses. include: only those of `queryParams`. exclude: all but those. Default all. Default "all". */
+    query?: 'all' | 'ignore' | 'include' | 'exclude' | undefined;
+    /** Names of parameters, with `query` include or exclude. A name that ends in * stands for a prefix. Up to 32 entries; default []. */
+    queryParams?: string[] | undefined;
+    /** Whether the order of parameters makes no difference. Default false. */
+    sortQuery?: boolean | undefined;
+    /** Request headers that distinguish responses; returned in lower case. Not allowed: cookie, host. Up to 8 entries; default []. */
+    headers?: string[] | undefined;
+    /** Cookies that distinguish responses. A request whose cookie is ambiguous is not cached. Up to 8 entries; default []. */
+    cookies?: string[] | undefined;
+    /** Whether phones and tablets have responses of their own, by User-Agent. Default false. */
+    deviceType?: boolean | undefined;
+    /** Whether each host of the site has responses of its own. Default true. */
+    includeHost?: boolean | undefined;
+  } | undefined;
+  /** Whether responses are fetched and stored in slices of 1 MiB. Default false. */
+  rangeSlice?: boolean | undefined;
+  /** Whether visitors get the Cache-Tag header of the origin. Default false; an update that omits it keeps it. */
+  keepCacheTag?: boolean | undefined;
+  /** Whether the X-Cache header says how the cache was used: HIT, MISS, BYPASS, EXPIRED, STALE, UPDATING or REVALIDATED. Default true; an update that omits it keeps it. */
+  xCache?: boolean | undefined;
+  /** An update that omits it keeps it. */
+  purgeMethod?: {
+    /** Whether PURGE requests with the key in X-Purge-Key purge their URL. Otherwise origins get them. */
+    enabled: boolean;
+    /** Key of 16 to 256 printable ASCII characters; omitted: the saved key stays. Write-only. */
+    key?: string | undefined;
+  } | undefined;
+}
+
 export interface CanaryNode {
   /** ID. 1 to 64 characters. */
   id: string;
@@ -881,6 +1015,9 @@ export interface ListedSite {
     /** Ports for HTTPS: 443 and those of the cluster (listen-ports); sorted, each once. Up to 17 entries. */
     https: number[];
   };
+  /** By ascending priority. The first rule that matches the request and the response decides; without one the response is not stored. Up to 64 entries. */
+  cacheRules: CacheRule[];
+  cacheSettings: CacheSettings;
   delivery: Delivery;
   /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
   createdAt: string;
@@ -2468,6 +2605,9 @@ export interface Site {
     /** Ports for HTTPS: 443 and those of the cluster (listen-ports); sorted, each once. Up to 17 entries. */
     https: number[];
   };
+  /** By ascending priority. The first rule that matches the request and the response decides; without one the response is not stored. Up to 64 entries. */
+  cacheRules: CacheRule[];
+  cacheSettings: CacheSettings;
   delivery: Delivery;
   /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
   createdAt: string;

@@ -8,6 +8,8 @@ import type {
   AuditEntry,
   Ban,
   BulkRedirects,
+  CacheRuleInput,
+  CacheSettingsInput,
   CcThresholds,
   Certificate,
   CertificateSummary,
@@ -1780,6 +1782,9 @@ export interface SitesCreateInput {
     /** Ports for HTTPS: 443 and those of the cluster (listen-ports); sorted, each once. Up to 17 entries. */
     https?: number[] | undefined;
   } | undefined;
+  /** Replaces all cache rules of the site. Nodes need the capability `cache-v1`. Up to 64 entries. */
+  cacheRules?: CacheRuleInput[] | undefined;
+  cacheSettings?: CacheSettingsInput | undefined;
 }
 
 export type SitesCreateOutput = SiteChange;
@@ -1870,6 +1875,9 @@ export interface SitesUpdateInput {
     /** Ports for HTTPS: 443 and those of the cluster (listen-ports); sorted, each once. Up to 17 entries. */
     https?: number[] | undefined;
   } | undefined;
+  /** Replaces all cache rules of the site. Nodes need the capability `cache-v1`. Up to 64 entries. */
+  cacheRules?: CacheRuleInput[] | undefined;
+  cacheSettings?: CacheSettingsInput | undefined;
   /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
   expectedUpdatedAt?: string | undefined;
 }
@@ -2007,6 +2015,14 @@ export interface SitesFeaturesOutput {
     reason: 'nodes' | 'console' | null;
   };
   rulesV3: {
+    available: boolean;
+    reason: 'nodes' | 'console' | null;
+  };
+  cache: {
+    available: boolean;
+    reason: 'nodes' | 'console' | null;
+  };
+  purgeMethod: {
     available: boolean;
     reason: 'nodes' | 'console' | null;
   };
@@ -3535,7 +3551,7 @@ export interface Operations {
     input: SitesCreateInput;
     output: SitesCreateOutput;
     idempotencyKey: true;
-    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'DOMAIN_INVALID' | 'DOMAIN_IN_USE' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'NO_CLUSTER' | 'ORIGIN_ADDRESS_FORBIDDEN' | 'ORIGIN_GRPC_REQUIRES_HTTP2' | 'ORIGIN_HOST_HEADER_INVALID' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_HTTPS_PORT_NEEDS_CERTIFICATE' | 'SITE_PORTS_EMPTY' | 'SITE_PORT_UNAVAILABLE' | 'UNSUPPORTED_MEDIA_TYPE';
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CACHE_RULE_PRIORITY_DUPLICATE' | 'CLUSTER_NOT_FOUND' | 'DOMAIN_INVALID' | 'DOMAIN_IN_USE' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'IP_LIST_REFERENCE_UNKNOWN' | 'NO_CLUSTER' | 'ORIGIN_ADDRESS_FORBIDDEN' | 'ORIGIN_GRPC_REQUIRES_HTTP2' | 'ORIGIN_HOST_HEADER_INVALID' | 'PURGE_KEY_REQUIRED' | 'RULE_INVALID' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_HTTPS_PORT_NEEDS_CERTIFICATE' | 'SITE_PORTS_EMPTY' | 'SITE_PORT_UNAVAILABLE' | 'UNSUPPORTED_MEDIA_TYPE';
   };
   'sites.get': {
     input: SitesGetInput;
@@ -3547,7 +3563,7 @@ export interface Operations {
     input: SitesUpdateInput;
     output: SitesUpdateOutput;
     idempotencyKey: true;
-    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CERTIFICATE_DOMAIN_MISMATCH' | 'DOMAIN_INVALID' | 'DOMAIN_IN_USE' | 'HTTPS_REDIRECT_PORT_INVALID' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'ORIGIN_ADDRESS_FORBIDDEN' | 'ORIGIN_GRPC_REQUIRES_HTTP2' | 'ORIGIN_HOST_HEADER_INVALID' | 'RULE_INVALID' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_HTTPS_PORT_NEEDS_CERTIFICATE' | 'SITE_NOT_FOUND' | 'SITE_PORTS_EMPTY' | 'SITE_PORT_UNAVAILABLE' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CACHE_RULE_PRIORITY_DUPLICATE' | 'CERTIFICATE_DOMAIN_MISMATCH' | 'DOMAIN_INVALID' | 'DOMAIN_IN_USE' | 'HTTPS_REDIRECT_PORT_INVALID' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'IP_LIST_REFERENCE_UNKNOWN' | 'ORIGIN_ADDRESS_FORBIDDEN' | 'ORIGIN_GRPC_REQUIRES_HTTP2' | 'ORIGIN_HOST_HEADER_INVALID' | 'PURGE_KEY_REQUIRED' | 'RULE_INVALID' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_HTTPS_PORT_NEEDS_CERTIFICATE' | 'SITE_NOT_FOUND' | 'SITE_PORTS_EMPTY' | 'SITE_PORT_UNAVAILABLE' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
   };
   'sites.delete': {
     input: SitesDeleteInput;
@@ -4364,7 +4380,7 @@ export interface Api {
     tryOrigin: Call<'sites.tryOrigin'>;
     /** Returns the saved settings of a site that no node runs. `GET /sites/{id}/unpublished`: For operators; a read-only access key suffices. */
     unpublished: Call<'sites.unpublished'>;
-    /** Changes the given fields of a site. Inside `originSettings`, omitted `activeHealthCheck`, `tries`, `statusRetry`, `sessionAffinity`, `protocol` and `grpc` keep their values; other omitted fields return to their defaults. `PATCH /sites/{id}`: For operators; a read-only access key is rejected. */
+    /** Changes the given fields of a site. Inside `originSettings`, omitted `activeHealthCheck`, `tries`, `statusRetry`, `sessionAffinity`, `protocol` and `grpc` keep their values, and inside `cacheSettings` `keepCacheTag`, `xCache` and `purgeMethod`; other omitted fields return to their defaults. `PATCH /sites/{id}`: For operators; a read-only access key is rejected. */
     update: Call<'sites.update'>;
     waf: {
       events: {
