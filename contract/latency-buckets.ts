@@ -1,5 +1,5 @@
 // How long answers took, counted by nodes in these buckets. The Go side of an edge has the same list
-// (agents/caddy/features/count/latency.go), held by a test.
+// (agents/caddy/exchange/latency.go), held by a test.
 
 /** Upper bounds in milliseconds; one more bucket is above the last. At most 23. */
 export const LATENCY_BOUNDS_MS = [

@@ -21,7 +21,7 @@ type counter struct {
 	// one, which shares the figures.
 	first   [firstFigures]firstFigure
 	keyed   atomic.Pointer[[]keyedFigure]
-	latency [latencyBuckets]atomic.Uint64
+	latency [exchange.LatencyBuckets]atomic.Uint64
 
 	siteID string
 	// Answers 5xx that no edge made.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"edge.svc/caddy/exchange"
 	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 )
 
@@ -356,7 +357,7 @@ func readFigure(m *nodev1.SiteMinute, f field, value uint64, names []string, rul
 		m.BytesReceived += value
 	case f.isLatency():
 		if m.Latency == nil {
-			m.Latency = make([]uint64, latencyBuckets)
+			m.Latency = make([]uint64, exchange.LatencyBuckets)
 		}
 		m.Latency[f-fieldLatency] += value
 	case f.isStatus():

@@ -50,7 +50,7 @@ func Finish(node *core.Core) exchange.FinishStage {
 		c := stats.of(x)
 		c.marks(x)
 		if !x.Tunnelled() {
-			c.latency[bucketOf(time.Since(x.Begun))].Add(1)
+			c.latency[exchange.LatencyBucket(time.Since(x.Begun))].Add(1)
 		}
 		c.Touch()
 	}

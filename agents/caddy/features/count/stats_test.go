@@ -446,11 +446,11 @@ func TestLatencyBoundsAreThoseOfTheContract(t *testing.T) {
 			bounds = append(bounds, bound)
 		}
 	}
-	if !slices.Equal(bounds, latencyBounds[:]) || latencyBuckets > 24 {
-		t.Errorf("%v, not %v", latencyBounds, bounds)
+	if !slices.Equal(bounds, exchange.LatencyBounds[:]) || exchange.LatencyBuckets > 24 {
+		t.Errorf("%v, not %v", exchange.LatencyBounds, bounds)
 	}
 	for took, want := range map[time.Duration]int{0: 0, time.Millisecond: 0, time.Millisecond + 1: 1, 32_768 * time.Millisecond: 22, time.Hour: 23} {
-		if got := bucketOf(took); got != want {
+		if got := exchange.LatencyBucket(took); got != want {
 			t.Errorf("%s is in %d, not in %d", took, got, want)
 		}
 	}

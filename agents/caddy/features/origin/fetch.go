@@ -57,7 +57,9 @@ type fetch struct {
 	// When the header of the response was whole.
 	answered time.Time
 	group    *group
-	times    times
+	// Of the origin that is asked, and then of the one that responds; nil where it has none.
+	figures *figures
+	times   times
 	// The origin that the visitor is kept on, -1 for none.
 	pinned int32
 	// What rules have dialled in place of an origin.
@@ -192,6 +194,7 @@ func (t *fetch) run() (head, error) {
 	var last error
 	for i := 0; t.candidate(i, key); i++ {
 		o := t.dialled(&t.group.origins[t.list[i]])
+		t.figures = t.group.figuresOf(t.list[i], o)
 		if i > 0 {
 			asked = time.Now()
 		}
@@ -202,6 +205,7 @@ func (t *fetch) run() (head, error) {
 			answer, err = t.ask(o, asked)
 		}
 		if err == nil {
+			t.figures.respond(t.outcome.FirstByte, answer.status())
 			bad := failedStatus(answer.status())
 			if bad {
 				t.failed(o, reason{failStatus, answer.status()})
@@ -225,6 +229,7 @@ func (t *fetch) run() (head, error) {
 		}
 		class := classOf(err)
 		t.outcome.Error = string(class)
+		t.figures.fail(class)
 		if class == failFull {
 			// A full origin is no failed one, and does not use up a try.
 			last = moreTelling(last, err)
@@ -391,7 +396,9 @@ func (t *fetch) cutShort(err error) (left bool) {
 	case left || err != nil && t.ctx.Err() != nil:
 		t.outcome.Error = errorAborted
 	case err != nil:
-		t.outcome.Error = string(classOf(err))
+		class := classOf(err)
+		t.outcome.Error = string(class)
+		t.figures.breakOff(class)
 	}
 	return left
 }

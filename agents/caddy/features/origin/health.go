@@ -25,6 +25,8 @@ type State struct {
 	// While one origin fails, requests of others do not meet at one lock.
 	shards [healthShards]healthShard
 	swept  atomic.Int64
+	// How requests fared lately.
+	traffic traffic
 }
 
 const healthShards = 64
@@ -68,7 +70,7 @@ type reason struct {
 
 // NewState makes a state in which every origin is up.
 func NewState() *State {
-	s := &State{now: time.Now}
+	s := &State{now: time.Now, traffic: traffic{origins: map[originKey]*figures{}}}
 	for i := range s.shards {
 		s.shards[i].origins = map[originKey]*health{}
 	}

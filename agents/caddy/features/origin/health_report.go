@@ -12,7 +12,7 @@ import (
 // maxReportedHealth is how many origins of which something is wrong are told.
 const maxReportedHealth = 500
 
-// FillStatus tells the origins of which something is wrong.
+// FillStatus tells the origins of which something is wrong, and how requests to origins fared.
 func (h *Checker) FillStatus(status *edgev1.GetStatusResponse) {
 	list := append(h.state.report(), h.report()...)
 	slices.SortFunc(list, func(a, b *nodev1.OriginHealth) int {
@@ -22,6 +22,7 @@ func (h *Checker) FillStatus(status *edgev1.GetStatusResponse) {
 		)
 	})
 	status.OriginHealth = list[:min(len(list), maxReportedHealth)]
+	status.OriginTraffic = h.state.traffic.report(h.state.now())
 }
 
 func compareBool(a, b bool) int {

@@ -317,3 +317,11 @@ func numbered(format string, n int) []string {
 	}
 	return s
 }
+
+// listOf is origins whose ids are their numbers.
+func listOf(addresses ...string) (list []*configv1.Origin) {
+	for i, address := range addresses {
+		list = append(list, originAt(strconv.Itoa(i), address))
+	}
+	return list
+}

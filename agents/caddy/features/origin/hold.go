@@ -6,12 +6,13 @@ type heldAnswer struct {
 	origin   origin
 	conn     *conn
 	response *response
+	figures  *figures
 }
 
 // hold sets an answer aside in favour of another try. It replaces one that is held.
 func (t *fetch) hold(answer head) {
 	t.dropHeld()
-	t.held.head = answer
+	t.held.head, t.held.figures = answer, t.figures
 	if answer == head(t) {
 		t.held.origin, t.held.conn, t.held.response = *t.origin, t.conn, t.response
 		t.origin, t.conn, t.response = nil, nil, nil
@@ -21,6 +22,9 @@ func (t *fetch) hold(answer head) {
 // takeHeld returns the answer that is held, nil when there is none.
 func (t *fetch) takeHeld() head {
 	answer := t.held.head
+	if answer != nil {
+		t.figures = t.held.figures
+	}
 	if answer == head(t) {
 		// Where rules have something else dialled, this is no origin of the group.
 		t.derived = t.held.origin
@@ -35,7 +39,7 @@ func (t *fetch) dropHeld() {
 	if t.held.head == nil {
 		return
 	}
-	derived, o, c, a := t.derived, t.origin, t.conn, t.response
+	derived, o, c, a, f := t.derived, t.origin, t.conn, t.response, t.figures
 	t.takeHeld().discard()
-	t.derived, t.origin, t.conn, t.response = derived, o, c, a
+	t.derived, t.origin, t.conn, t.response, t.figures = derived, o, c, a, f
 }

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unique"
 
@@ -52,6 +53,8 @@ type group struct {
 	// Current weights of the smooth round robin.
 	turns []int32
 
+	// The figures of each origin, found with its first request.
+	figures []atomic.Pointer[figures]
 	pool    *Pool
 	origins []origin
 }
@@ -113,11 +116,12 @@ func Compile(siteID string, origins []*configv1.Origin, pool *configv1.OriginPoo
 	// Most sites have one origin; it lies beside its pool, where a request reads both.
 	room := new(struct {
 		Pool
-		first [1]origin
+		first   [1]origin
+		figures [1]atomic.Pointer[figures]
 	})
 	p := &room.Pool
 	*p = Pool{
-		group:     group{pool: p, origins: room.first[:0]},
+		group:     group{pool: p, origins: room.first[:0], figures: room.figures[:]},
 		state:     state,
 		policy:    pool.GetPolicy(),
 		websocket: pool.GetWebsocket(),
@@ -162,6 +166,12 @@ func Compile(siteID string, origins []*configv1.Origin, pool *configv1.OriginPoo
 			p.groups[o.GetGroup()] = g
 		}
 		g.origins = append(g.origins, compiled)
+	}
+	if len(p.origins) > 1 {
+		p.figures = make([]atomic.Pointer[figures], len(p.origins))
+	}
+	for _, g := range p.groups {
+		g.figures = make([]atomic.Pointer[figures], len(g.origins))
 	}
 	return p, nil
 }

@@ -9,7 +9,7 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import type { Message } from "@bufbuild/protobuf";
 import type { ConfigPosition, FailedEntry } from "../../node/v1/config_pb.js";
 import type { ChallengeKeys, SecurityEvent, SiteSecurity } from "../../node/v1/security_pb.js";
-import type { FailingSite, GeoIp, OriginHealth, SiteMinute, StatsGap, Vitals } from "../../node/v1/node_pb.js";
+import type { FailingSite, GeoIp, OriginHealth, OriginTraffic, SiteMinute, StatsGap, Vitals } from "../../node/v1/node_pb.js";
 import type { Entry, EntryKey } from "../../config/v1/entry_pb.js";
 import type { Ban, BanPosition, OwnBan, OwnBanLift } from "../../node/v1/bans_pb.js";
 import type { AcmeToken, CertificateMaterial, CertificateStaple, SessionTicketKeys } from "../../node/v1/certificates_pb.js";
@@ -180,6 +180,13 @@ export declare type GetStatusResponse = Message<"svc.edge.v1.GetStatusResponse">
    * @generated from field: repeated svc.node.v1.OriginHealth origin_health = 40;
    */
   originHealth: OriginHealth[];
+
+  /**
+   * Those with most failures first, then those with most requests, at most 200.
+   *
+   * @generated from field: repeated svc.node.v1.OriginTraffic origin_traffic = 41;
+   */
+  originTraffic: OriginTraffic[];
 };
 
 /**

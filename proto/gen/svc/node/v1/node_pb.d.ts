@@ -573,6 +573,13 @@ export declare type HeartbeatRequest = Message<"svc.node.v1.HeartbeatRequest"> &
   originHealth: OriginHealth[];
 
   /**
+   * Those with most failures first, then those with most requests, at most 200.
+   *
+   * @generated from field: repeated svc.node.v1.OriginTraffic origin_traffic = 41;
+   */
+  originTraffic: OriginTraffic[];
+
+  /**
    * Where the node is in each feed by name that it follows; one that it has nothing of is at 0.
    *
    * @generated from field: repeated svc.node.v1.FeedPosition feeds = 60;
@@ -931,6 +938,52 @@ export declare type OriginHealth = Message<"svc.node.v1.OriginHealth"> & {
  * Use `create(OriginHealthSchema)` to create a new message.
  */
 export declare const OriginHealthSchema: GenMessage<OriginHealth>;
+
+/**
+ * How requests to an origin of a site fared in the last minute, each try by itself. Checks are not among them, nor what rules
+ * send to another port or server name.
+ *
+ * @generated from message svc.node.v1.OriginTraffic
+ */
+export declare type OriginTraffic = Message<"svc.node.v1.OriginTraffic"> & {
+  /**
+   * @generated from field: string site_id = 1;
+   */
+  siteId: string;
+
+  /**
+   * Of the entry of the site.
+   *
+   * @generated from field: string origin_id = 2;
+   */
+  originId: string;
+
+  /**
+   * @generated from field: uint32 requests = 3;
+   */
+  requests: number;
+
+  /**
+   * Responses by the time from sending the request until their headers were complete, in the buckets of
+   * contract/latency-buckets.ts; empty buckets at the end are left out.
+   *
+   * @generated from field: repeated uint32 latency = 4;
+   */
+  latency: number[];
+
+  /**
+   * By the classes of OriginHealth.error, and connections_in_use. upstream_status is any 5xx.
+   *
+   * @generated from field: repeated svc.node.v1.NamedCount failures = 5;
+   */
+  failures: NamedCount[];
+};
+
+/**
+ * Describes the message svc.node.v1.OriginTraffic.
+ * Use `create(OriginTrafficSchema)` to create a new message.
+ */
+export declare const OriginTrafficSchema: GenMessage<OriginTraffic>;
 
 /**
  * @generated from message svc.node.v1.Metrics

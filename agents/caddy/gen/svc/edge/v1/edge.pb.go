@@ -100,7 +100,9 @@ type GetStatusResponse struct {
 	// Those that fail for most visitors first, at most 20.
 	FailingSites []*v1.FailingSite `protobuf:"bytes,23,rep,name=failing_sites,json=failingSites,proto3" json:"failing_sites,omitempty"`
 	// Those that are down first, at most 500.
-	OriginHealth  []*v1.OriginHealth `protobuf:"bytes,40,rep,name=origin_health,json=originHealth,proto3" json:"origin_health,omitempty"`
+	OriginHealth []*v1.OriginHealth `protobuf:"bytes,40,rep,name=origin_health,json=originHealth,proto3" json:"origin_health,omitempty"`
+	// Those with most failures first, then those with most requests, at most 200.
+	OriginTraffic []*v1.OriginTraffic `protobuf:"bytes,41,rep,name=origin_traffic,json=originTraffic,proto3" json:"origin_traffic,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -299,6 +301,13 @@ func (x *GetStatusResponse) GetFailingSites() []*v1.FailingSite {
 func (x *GetStatusResponse) GetOriginHealth() []*v1.OriginHealth {
 	if x != nil {
 		return x.OriginHealth
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetOriginTraffic() []*v1.OriginTraffic {
+	if x != nil {
+		return x.OriginTraffic
 	}
 	return nil
 }
@@ -2673,7 +2682,7 @@ var File_svc_edge_v1_edge_proto protoreflect.FileDescriptor
 const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\n" +
 	"\x16svc/edge/v1/edge.proto\x12\vsvc.edge.v1\x1a\x19svc/config/v1/entry.proto\x1a\x16svc/node/v1/bans.proto\x1a\x1esvc/node/v1/certificates.proto\x1a\x18svc/node/v1/config.proto\x1a\x16svc/node/v1/node.proto\x1a\x1asvc/node/v1/security.proto\"\x12\n" +
-	"\x10GetStatusRequest\"\xbd\b\n" +
+	"\x10GetStatusRequest\"\x80\t\n" +
 	"\x11GetStatusResponse\x12\x1f\n" +
 	"\vinstance_id\x18\x01 \x01(\tR\n" +
 	"instanceId\x12\x18\n" +
@@ -2702,7 +2711,8 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\rport_problems\x18\x15 \x03(\v2\x18.svc.edge.v1.PortProblemR\fportProblems\x12\x14\n" +
 	"\x05ports\x18\x16 \x03(\rR\x05ports\x12=\n" +
 	"\rfailing_sites\x18\x17 \x03(\v2\x18.svc.node.v1.FailingSiteR\ffailingSites\x12>\n" +
-	"\rorigin_health\x18( \x03(\v2\x19.svc.node.v1.OriginHealthR\foriginHealth\"\xa1\x02\n" +
+	"\rorigin_health\x18( \x03(\v2\x19.svc.node.v1.OriginHealthR\foriginHealth\x12A\n" +
+	"\x0eorigin_traffic\x18) \x03(\v2\x1a.svc.node.v1.OriginTrafficR\roriginTraffic\"\xa1\x02\n" +
 	"\vTlsCounters\x12\x1e\n" +
 	"\n" +
 	"handshakes\x18\x01 \x01(\x04R\n" +
@@ -2961,21 +2971,22 @@ var file_svc_edge_v1_edge_proto_goTypes = []any{
 	(*v1.GeoIp)(nil),                     // 49: svc.node.v1.GeoIp
 	(*v1.FailingSite)(nil),               // 50: svc.node.v1.FailingSite
 	(*v1.OriginHealth)(nil),              // 51: svc.node.v1.OriginHealth
-	(*v11.Entry)(nil),                    // 52: svc.config.v1.Entry
-	(*v11.EntryKey)(nil),                 // 53: svc.config.v1.EntryKey
-	(*v1.BanPosition)(nil),               // 54: svc.node.v1.BanPosition
-	(*v1.Ban)(nil),                       // 55: svc.node.v1.Ban
-	(*v1.OwnBanLift)(nil),                // 56: svc.node.v1.OwnBanLift
-	(*v1.SiteMinute)(nil),                // 57: svc.node.v1.SiteMinute
-	(*v1.StatsGap)(nil),                  // 58: svc.node.v1.StatsGap
-	(*v1.Vitals)(nil),                    // 59: svc.node.v1.Vitals
-	(*v1.ChallengeKeys)(nil),             // 60: svc.node.v1.ChallengeKeys
-	(*v1.SessionTicketKeys)(nil),         // 61: svc.node.v1.SessionTicketKeys
-	(*v1.AcmeToken)(nil),                 // 62: svc.node.v1.AcmeToken
-	(*v1.CertificateMaterial)(nil),       // 63: svc.node.v1.CertificateMaterial
-	(*v1.CertificateStaple)(nil),         // 64: svc.node.v1.CertificateStaple
-	(*v1.OwnBan)(nil),                    // 65: svc.node.v1.OwnBan
-	(*v1.SecurityEvent)(nil),             // 66: svc.node.v1.SecurityEvent
+	(*v1.OriginTraffic)(nil),             // 52: svc.node.v1.OriginTraffic
+	(*v11.Entry)(nil),                    // 53: svc.config.v1.Entry
+	(*v11.EntryKey)(nil),                 // 54: svc.config.v1.EntryKey
+	(*v1.BanPosition)(nil),               // 55: svc.node.v1.BanPosition
+	(*v1.Ban)(nil),                       // 56: svc.node.v1.Ban
+	(*v1.OwnBanLift)(nil),                // 57: svc.node.v1.OwnBanLift
+	(*v1.SiteMinute)(nil),                // 58: svc.node.v1.SiteMinute
+	(*v1.StatsGap)(nil),                  // 59: svc.node.v1.StatsGap
+	(*v1.Vitals)(nil),                    // 60: svc.node.v1.Vitals
+	(*v1.ChallengeKeys)(nil),             // 61: svc.node.v1.ChallengeKeys
+	(*v1.SessionTicketKeys)(nil),         // 62: svc.node.v1.SessionTicketKeys
+	(*v1.AcmeToken)(nil),                 // 63: svc.node.v1.AcmeToken
+	(*v1.CertificateMaterial)(nil),       // 64: svc.node.v1.CertificateMaterial
+	(*v1.CertificateStaple)(nil),         // 65: svc.node.v1.CertificateStaple
+	(*v1.OwnBan)(nil),                    // 66: svc.node.v1.OwnBan
+	(*v1.SecurityEvent)(nil),             // 67: svc.node.v1.SecurityEvent
 }
 var file_svc_edge_v1_edge_proto_depIdxs = []int32{
 	46, // 0: svc.edge.v1.GetStatusResponse.config:type_name -> svc.node.v1.ConfigPosition
@@ -2989,93 +3000,94 @@ var file_svc_edge_v1_edge_proto_depIdxs = []int32{
 	3,  // 8: svc.edge.v1.GetStatusResponse.port_problems:type_name -> svc.edge.v1.PortProblem
 	50, // 9: svc.edge.v1.GetStatusResponse.failing_sites:type_name -> svc.node.v1.FailingSite
 	51, // 10: svc.edge.v1.GetStatusResponse.origin_health:type_name -> svc.node.v1.OriginHealth
-	41, // 11: svc.edge.v1.TlsCounters.refused:type_name -> svc.edge.v1.TlsCounters.RefusedEntry
-	42, // 12: svc.edge.v1.Connections.refused:type_name -> svc.edge.v1.Connections.RefusedEntry
-	43, // 13: svc.edge.v1.Connections.evicted:type_name -> svc.edge.v1.Connections.EvictedEntry
-	44, // 14: svc.edge.v1.Connections.http2_errors:type_name -> svc.edge.v1.Connections.Http2ErrorsEntry
-	45, // 15: svc.edge.v1.Connections.http3_errors:type_name -> svc.edge.v1.Connections.Http3ErrorsEntry
-	46, // 16: svc.edge.v1.ApplyConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
-	46, // 17: svc.edge.v1.ApplyConfigRequest.target:type_name -> svc.node.v1.ConfigPosition
-	52, // 18: svc.edge.v1.ApplyConfigRequest.upserts:type_name -> svc.config.v1.Entry
-	53, // 19: svc.edge.v1.ApplyConfigRequest.deletes:type_name -> svc.config.v1.EntryKey
-	53, // 20: svc.edge.v1.ApplyConfigRequest.unserved:type_name -> svc.config.v1.EntryKey
-	46, // 21: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
-	47, // 22: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
-	53, // 23: svc.edge.v1.ListFailingRequest.after:type_name -> svc.config.v1.EntryKey
-	46, // 24: svc.edge.v1.ListFailingResponse.position:type_name -> svc.node.v1.ConfigPosition
-	11, // 25: svc.edge.v1.ListFailingResponse.entries:type_name -> svc.edge.v1.FailingEntry
-	53, // 26: svc.edge.v1.FailingEntry.key:type_name -> svc.config.v1.EntryKey
-	54, // 27: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
-	54, // 28: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
-	55, // 29: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
-	56, // 30: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
-	16, // 31: svc.edge.v1.ApplyBansResponse.state:type_name -> svc.edge.v1.BanState
-	54, // 32: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
-	57, // 33: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
-	58, // 34: svc.edge.v1.DrainStatsResponse.gaps:type_name -> svc.node.v1.StatsGap
-	46, // 35: svc.edge.v1.GetVitalsResponse.config:type_name -> svc.node.v1.ConfigPosition
-	59, // 36: svc.edge.v1.GetVitalsResponse.vitals:type_name -> svc.node.v1.Vitals
-	60, // 37: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
-	61, // 38: svc.edge.v1.SetSessionTicketKeysRequest.keys:type_name -> svc.node.v1.SessionTicketKeys
-	62, // 39: svc.edge.v1.SetAcmeTokensRequest.upserts:type_name -> svc.node.v1.AcmeToken
-	62, // 40: svc.edge.v1.SetAcmeTokensRequest.removed:type_name -> svc.node.v1.AcmeToken
-	63, // 41: svc.edge.v1.CertificateRecord.material:type_name -> svc.node.v1.CertificateMaterial
-	64, // 42: svc.edge.v1.CertificateRecord.staple:type_name -> svc.node.v1.CertificateStaple
-	65, // 43: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
-	66, // 44: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
-	31, // 45: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
-	32, // 46: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
-	33, // 47: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
-	32, // 48: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
-	65, // 49: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
-	31, // 50: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
-	37, // 51: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
-	38, // 52: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
-	40, // 53: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
-	30, // 54: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
-	39, // 55: svc.edge.v1.JournalRecord.security_mark:type_name -> svc.edge.v1.SecurityMark
-	46, // 56: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
-	52, // 57: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
-	53, // 58: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
-	53, // 59: svc.edge.v1.ConfigChange.unserved:type_name -> svc.config.v1.EntryKey
-	56, // 60: svc.edge.v1.SecurityMark.lifted:type_name -> svc.node.v1.OwnBanLift
-	54, // 61: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
-	55, // 62: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
-	0,  // 63: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
-	6,  // 64: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
-	7,  // 65: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
-	9,  // 66: svc.edge.v1.EdgeService.ListFailing:input_type -> svc.edge.v1.ListFailingRequest
-	12, // 67: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
-	13, // 68: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
-	14, // 69: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
-	17, // 70: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
-	19, // 71: svc.edge.v1.EdgeService.GetVitals:input_type -> svc.edge.v1.GetVitalsRequest
-	21, // 72: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
-	23, // 73: svc.edge.v1.EdgeService.ReadCertificates:input_type -> svc.edge.v1.ReadCertificatesRequest
-	24, // 74: svc.edge.v1.EdgeService.SetSessionTicketKeys:input_type -> svc.edge.v1.SetSessionTicketKeysRequest
-	26, // 75: svc.edge.v1.EdgeService.SetAcmeTokens:input_type -> svc.edge.v1.SetAcmeTokensRequest
-	29, // 76: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
-	34, // 77: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
-	1,  // 78: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
-	8,  // 79: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	8,  // 80: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	10, // 81: svc.edge.v1.EdgeService.ListFailing:output_type -> svc.edge.v1.ListFailingResponse
-	15, // 82: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
-	15, // 83: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
-	15, // 84: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
-	18, // 85: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
-	20, // 86: svc.edge.v1.EdgeService.GetVitals:output_type -> svc.edge.v1.GetVitalsResponse
-	22, // 87: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
-	8,  // 88: svc.edge.v1.EdgeService.ReadCertificates:output_type -> svc.edge.v1.ApplyConfigResponse
-	25, // 89: svc.edge.v1.EdgeService.SetSessionTicketKeys:output_type -> svc.edge.v1.SetSessionTicketKeysResponse
-	27, // 90: svc.edge.v1.EdgeService.SetAcmeTokens:output_type -> svc.edge.v1.SetAcmeTokensResponse
-	30, // 91: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
-	35, // 92: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
-	78, // [78:93] is the sub-list for method output_type
-	63, // [63:78] is the sub-list for method input_type
-	63, // [63:63] is the sub-list for extension type_name
-	63, // [63:63] is the sub-list for extension extendee
-	0,  // [0:63] is the sub-list for field type_name
+	52, // 11: svc.edge.v1.GetStatusResponse.origin_traffic:type_name -> svc.node.v1.OriginTraffic
+	41, // 12: svc.edge.v1.TlsCounters.refused:type_name -> svc.edge.v1.TlsCounters.RefusedEntry
+	42, // 13: svc.edge.v1.Connections.refused:type_name -> svc.edge.v1.Connections.RefusedEntry
+	43, // 14: svc.edge.v1.Connections.evicted:type_name -> svc.edge.v1.Connections.EvictedEntry
+	44, // 15: svc.edge.v1.Connections.http2_errors:type_name -> svc.edge.v1.Connections.Http2ErrorsEntry
+	45, // 16: svc.edge.v1.Connections.http3_errors:type_name -> svc.edge.v1.Connections.Http3ErrorsEntry
+	46, // 17: svc.edge.v1.ApplyConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
+	46, // 18: svc.edge.v1.ApplyConfigRequest.target:type_name -> svc.node.v1.ConfigPosition
+	53, // 19: svc.edge.v1.ApplyConfigRequest.upserts:type_name -> svc.config.v1.Entry
+	54, // 20: svc.edge.v1.ApplyConfigRequest.deletes:type_name -> svc.config.v1.EntryKey
+	54, // 21: svc.edge.v1.ApplyConfigRequest.unserved:type_name -> svc.config.v1.EntryKey
+	46, // 22: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
+	47, // 23: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
+	54, // 24: svc.edge.v1.ListFailingRequest.after:type_name -> svc.config.v1.EntryKey
+	46, // 25: svc.edge.v1.ListFailingResponse.position:type_name -> svc.node.v1.ConfigPosition
+	11, // 26: svc.edge.v1.ListFailingResponse.entries:type_name -> svc.edge.v1.FailingEntry
+	54, // 27: svc.edge.v1.FailingEntry.key:type_name -> svc.config.v1.EntryKey
+	55, // 28: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
+	55, // 29: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
+	56, // 30: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
+	57, // 31: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
+	16, // 32: svc.edge.v1.ApplyBansResponse.state:type_name -> svc.edge.v1.BanState
+	55, // 33: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
+	58, // 34: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
+	59, // 35: svc.edge.v1.DrainStatsResponse.gaps:type_name -> svc.node.v1.StatsGap
+	46, // 36: svc.edge.v1.GetVitalsResponse.config:type_name -> svc.node.v1.ConfigPosition
+	60, // 37: svc.edge.v1.GetVitalsResponse.vitals:type_name -> svc.node.v1.Vitals
+	61, // 38: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
+	62, // 39: svc.edge.v1.SetSessionTicketKeysRequest.keys:type_name -> svc.node.v1.SessionTicketKeys
+	63, // 40: svc.edge.v1.SetAcmeTokensRequest.upserts:type_name -> svc.node.v1.AcmeToken
+	63, // 41: svc.edge.v1.SetAcmeTokensRequest.removed:type_name -> svc.node.v1.AcmeToken
+	64, // 42: svc.edge.v1.CertificateRecord.material:type_name -> svc.node.v1.CertificateMaterial
+	65, // 43: svc.edge.v1.CertificateRecord.staple:type_name -> svc.node.v1.CertificateStaple
+	66, // 44: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
+	67, // 45: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
+	31, // 46: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
+	32, // 47: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
+	33, // 48: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
+	32, // 49: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
+	66, // 50: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
+	31, // 51: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
+	37, // 52: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
+	38, // 53: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
+	40, // 54: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
+	30, // 55: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
+	39, // 56: svc.edge.v1.JournalRecord.security_mark:type_name -> svc.edge.v1.SecurityMark
+	46, // 57: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
+	53, // 58: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
+	54, // 59: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
+	54, // 60: svc.edge.v1.ConfigChange.unserved:type_name -> svc.config.v1.EntryKey
+	57, // 61: svc.edge.v1.SecurityMark.lifted:type_name -> svc.node.v1.OwnBanLift
+	55, // 62: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
+	56, // 63: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
+	0,  // 64: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
+	6,  // 65: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
+	7,  // 66: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
+	9,  // 67: svc.edge.v1.EdgeService.ListFailing:input_type -> svc.edge.v1.ListFailingRequest
+	12, // 68: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
+	13, // 69: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
+	14, // 70: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
+	17, // 71: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
+	19, // 72: svc.edge.v1.EdgeService.GetVitals:input_type -> svc.edge.v1.GetVitalsRequest
+	21, // 73: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
+	23, // 74: svc.edge.v1.EdgeService.ReadCertificates:input_type -> svc.edge.v1.ReadCertificatesRequest
+	24, // 75: svc.edge.v1.EdgeService.SetSessionTicketKeys:input_type -> svc.edge.v1.SetSessionTicketKeysRequest
+	26, // 76: svc.edge.v1.EdgeService.SetAcmeTokens:input_type -> svc.edge.v1.SetAcmeTokensRequest
+	29, // 77: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
+	34, // 78: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
+	1,  // 79: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
+	8,  // 80: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	8,  // 81: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	10, // 82: svc.edge.v1.EdgeService.ListFailing:output_type -> svc.edge.v1.ListFailingResponse
+	15, // 83: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
+	15, // 84: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
+	15, // 85: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
+	18, // 86: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
+	20, // 87: svc.edge.v1.EdgeService.GetVitals:output_type -> svc.edge.v1.GetVitalsResponse
+	22, // 88: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
+	8,  // 89: svc.edge.v1.EdgeService.ReadCertificates:output_type -> svc.edge.v1.ApplyConfigResponse
+	25, // 90: svc.edge.v1.EdgeService.SetSessionTicketKeys:output_type -> svc.edge.v1.SetSessionTicketKeysResponse
+	27, // 91: svc.edge.v1.EdgeService.SetAcmeTokens:output_type -> svc.edge.v1.SetAcmeTokensResponse
+	30, // 92: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
+	35, // 93: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
+	79, // [79:94] is the sub-list for method output_type
+	64, // [64:79] is the sub-list for method input_type
+	64, // [64:64] is the sub-list for extension type_name
+	64, // [64:64] is the sub-list for extension extendee
+	0,  // [0:64] is the sub-list for field type_name
 }
 
 func init() { file_svc_edge_v1_edge_proto_init() }

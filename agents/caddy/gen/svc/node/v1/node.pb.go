@@ -1134,6 +1134,8 @@ type HeartbeatRequest struct {
 	FailingSites []*FailingSite `protobuf:"bytes,13,rep,name=failing_sites,json=failingSites,proto3" json:"failing_sites,omitempty"`
 	// Origins that are down first, at most 500.
 	OriginHealth []*OriginHealth `protobuf:"bytes,40,rep,name=origin_health,json=originHealth,proto3" json:"origin_health,omitempty"`
+	// Those with most failures first, then those with most requests, at most 200.
+	OriginTraffic []*OriginTraffic `protobuf:"bytes,41,rep,name=origin_traffic,json=originTraffic,proto3" json:"origin_traffic,omitempty"`
 	// Where the node is in each feed by name that it follows; one that it has nothing of is at 0.
 	Feeds         []*FeedPosition `protobuf:"bytes,60,rep,name=feeds,proto3" json:"feeds,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1264,6 +1266,13 @@ func (x *HeartbeatRequest) GetFailingSites() []*FailingSite {
 func (x *HeartbeatRequest) GetOriginHealth() []*OriginHealth {
 	if x != nil {
 		return x.OriginHealth
+	}
+	return nil
+}
+
+func (x *HeartbeatRequest) GetOriginTraffic() []*OriginTraffic {
+	if x != nil {
+		return x.OriginTraffic
 	}
 	return nil
 }
@@ -1883,6 +1892,88 @@ func (x *OriginHealth) GetStretchedSeconds() uint32 {
 	return 0
 }
 
+// How requests to an origin of a site fared in the last minute, each try by itself. Checks are not among them, nor what rules
+// send to another port or server name.
+type OriginTraffic struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	SiteId string                 `protobuf:"bytes,1,opt,name=site_id,json=siteId,proto3" json:"site_id,omitempty"`
+	// Of the entry of the site.
+	OriginId string `protobuf:"bytes,2,opt,name=origin_id,json=originId,proto3" json:"origin_id,omitempty"`
+	Requests uint32 `protobuf:"varint,3,opt,name=requests,proto3" json:"requests,omitempty"`
+	// Responses by the time from sending the request until their headers were complete, in the buckets of
+	// contract/latency-buckets.ts; empty buckets at the end are left out.
+	Latency []uint32 `protobuf:"varint,4,rep,packed,name=latency,proto3" json:"latency,omitempty"`
+	// By the classes of OriginHealth.error, and connections_in_use. upstream_status is any 5xx.
+	Failures      []*NamedCount `protobuf:"bytes,5,rep,name=failures,proto3" json:"failures,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OriginTraffic) Reset() {
+	*x = OriginTraffic{}
+	mi := &file_svc_node_v1_node_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OriginTraffic) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OriginTraffic) ProtoMessage() {}
+
+func (x *OriginTraffic) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_node_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OriginTraffic.ProtoReflect.Descriptor instead.
+func (*OriginTraffic) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *OriginTraffic) GetSiteId() string {
+	if x != nil {
+		return x.SiteId
+	}
+	return ""
+}
+
+func (x *OriginTraffic) GetOriginId() string {
+	if x != nil {
+		return x.OriginId
+	}
+	return ""
+}
+
+func (x *OriginTraffic) GetRequests() uint32 {
+	if x != nil {
+		return x.Requests
+	}
+	return 0
+}
+
+func (x *OriginTraffic) GetLatency() []uint32 {
+	if x != nil {
+		return x.Latency
+	}
+	return nil
+}
+
+func (x *OriginTraffic) GetFailures() []*NamedCount {
+	if x != nil {
+		return x.Failures
+	}
+	return nil
+}
+
 type Metrics struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
 	CpuPercent        float64                `protobuf:"fixed64,1,opt,name=cpu_percent,json=cpuPercent,proto3" json:"cpu_percent,omitempty"`
@@ -1899,7 +1990,7 @@ type Metrics struct {
 
 func (x *Metrics) Reset() {
 	*x = Metrics{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[22]
+	mi := &file_svc_node_v1_node_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1911,7 +2002,7 @@ func (x *Metrics) String() string {
 func (*Metrics) ProtoMessage() {}
 
 func (x *Metrics) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[22]
+	mi := &file_svc_node_v1_node_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1924,7 +2015,7 @@ func (x *Metrics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Metrics.ProtoReflect.Descriptor instead.
 func (*Metrics) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{22}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Metrics) GetCpuPercent() float64 {
@@ -2003,7 +2094,7 @@ type AppliedRequest struct {
 
 func (x *AppliedRequest) Reset() {
 	*x = AppliedRequest{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[23]
+	mi := &file_svc_node_v1_node_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2015,7 +2106,7 @@ func (x *AppliedRequest) String() string {
 func (*AppliedRequest) ProtoMessage() {}
 
 func (x *AppliedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[23]
+	mi := &file_svc_node_v1_node_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2028,7 +2119,7 @@ func (x *AppliedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedRequest.ProtoReflect.Descriptor instead.
 func (*AppliedRequest) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{23}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *AppliedRequest) GetConfig() *ConfigPosition {
@@ -2105,7 +2196,7 @@ type FeedApplied struct {
 
 func (x *FeedApplied) Reset() {
 	*x = FeedApplied{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[24]
+	mi := &file_svc_node_v1_node_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2117,7 +2208,7 @@ func (x *FeedApplied) String() string {
 func (*FeedApplied) ProtoMessage() {}
 
 func (x *FeedApplied) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[24]
+	mi := &file_svc_node_v1_node_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2130,7 +2221,7 @@ func (x *FeedApplied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedApplied.ProtoReflect.Descriptor instead.
 func (*FeedApplied) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{24}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *FeedApplied) GetPosition() *FeedPosition {
@@ -2160,7 +2251,7 @@ type Reached struct {
 
 func (x *Reached) Reset() {
 	*x = Reached{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[25]
+	mi := &file_svc_node_v1_node_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2172,7 +2263,7 @@ func (x *Reached) String() string {
 func (*Reached) ProtoMessage() {}
 
 func (x *Reached) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[25]
+	mi := &file_svc_node_v1_node_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2185,7 +2276,7 @@ func (x *Reached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reached.ProtoReflect.Descriptor instead.
 func (*Reached) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{25}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Reached) GetNumber() uint64 {
@@ -2210,7 +2301,7 @@ type AppliedResponse struct {
 
 func (x *AppliedResponse) Reset() {
 	*x = AppliedResponse{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[26]
+	mi := &file_svc_node_v1_node_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2222,7 +2313,7 @@ func (x *AppliedResponse) String() string {
 func (*AppliedResponse) ProtoMessage() {}
 
 func (x *AppliedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[26]
+	mi := &file_svc_node_v1_node_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2235,7 +2326,7 @@ func (x *AppliedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedResponse.ProtoReflect.Descriptor instead.
 func (*AppliedResponse) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{26}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{27}
 }
 
 type ReportStatsRequest struct {
@@ -2255,7 +2346,7 @@ type ReportStatsRequest struct {
 
 func (x *ReportStatsRequest) Reset() {
 	*x = ReportStatsRequest{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[27]
+	mi := &file_svc_node_v1_node_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2267,7 +2358,7 @@ func (x *ReportStatsRequest) String() string {
 func (*ReportStatsRequest) ProtoMessage() {}
 
 func (x *ReportStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[27]
+	mi := &file_svc_node_v1_node_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2280,7 +2371,7 @@ func (x *ReportStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportStatsRequest.ProtoReflect.Descriptor instead.
 func (*ReportStatsRequest) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{27}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ReportStatsRequest) GetSequence() uint64 {
@@ -2328,7 +2419,7 @@ type ReportStatsResponse struct {
 
 func (x *ReportStatsResponse) Reset() {
 	*x = ReportStatsResponse{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[28]
+	mi := &file_svc_node_v1_node_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2340,7 +2431,7 @@ func (x *ReportStatsResponse) String() string {
 func (*ReportStatsResponse) ProtoMessage() {}
 
 func (x *ReportStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[28]
+	mi := &file_svc_node_v1_node_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2353,7 +2444,7 @@ func (x *ReportStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportStatsResponse.ProtoReflect.Descriptor instead.
 func (*ReportStatsResponse) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{28}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ReportStatsResponse) GetAcknowledged() uint64 {
@@ -2374,7 +2465,7 @@ type StatsGap struct {
 
 func (x *StatsGap) Reset() {
 	*x = StatsGap{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[29]
+	mi := &file_svc_node_v1_node_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2386,7 +2477,7 @@ func (x *StatsGap) String() string {
 func (*StatsGap) ProtoMessage() {}
 
 func (x *StatsGap) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[29]
+	mi := &file_svc_node_v1_node_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2399,7 +2490,7 @@ func (x *StatsGap) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsGap.ProtoReflect.Descriptor instead.
 func (*StatsGap) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{29}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *StatsGap) GetFrom() int64 {
@@ -2441,7 +2532,7 @@ type SiteMinute struct {
 
 func (x *SiteMinute) Reset() {
 	*x = SiteMinute{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[30]
+	mi := &file_svc_node_v1_node_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2453,7 +2544,7 @@ func (x *SiteMinute) String() string {
 func (*SiteMinute) ProtoMessage() {}
 
 func (x *SiteMinute) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[30]
+	mi := &file_svc_node_v1_node_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2466,7 +2557,7 @@ func (x *SiteMinute) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteMinute.ProtoReflect.Descriptor instead.
 func (*SiteMinute) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{30}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SiteMinute) GetSiteId() string {
@@ -2547,7 +2638,7 @@ type RuleCount struct {
 
 func (x *RuleCount) Reset() {
 	*x = RuleCount{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[31]
+	mi := &file_svc_node_v1_node_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2559,7 +2650,7 @@ func (x *RuleCount) String() string {
 func (*RuleCount) ProtoMessage() {}
 
 func (x *RuleCount) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[31]
+	mi := &file_svc_node_v1_node_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2572,7 +2663,7 @@ func (x *RuleCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleCount.ProtoReflect.Descriptor instead.
 func (*RuleCount) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{31}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RuleCount) GetRuleId() string {
@@ -2613,7 +2704,7 @@ type StatusCount struct {
 
 func (x *StatusCount) Reset() {
 	*x = StatusCount{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[32]
+	mi := &file_svc_node_v1_node_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2625,7 +2716,7 @@ func (x *StatusCount) String() string {
 func (*StatusCount) ProtoMessage() {}
 
 func (x *StatusCount) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[32]
+	mi := &file_svc_node_v1_node_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2638,7 +2729,7 @@ func (x *StatusCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusCount.ProtoReflect.Descriptor instead.
 func (*StatusCount) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{32}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *StatusCount) GetCode() uint32 {
@@ -2666,7 +2757,7 @@ type NamedCount struct {
 
 func (x *NamedCount) Reset() {
 	*x = NamedCount{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[33]
+	mi := &file_svc_node_v1_node_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2678,7 +2769,7 @@ func (x *NamedCount) String() string {
 func (*NamedCount) ProtoMessage() {}
 
 func (x *NamedCount) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[33]
+	mi := &file_svc_node_v1_node_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2691,7 +2782,7 @@ func (x *NamedCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamedCount.ProtoReflect.Descriptor instead.
 func (*NamedCount) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{33}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *NamedCount) GetName() string {
@@ -2783,7 +2874,7 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\fTasksPending\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\"+\n" +
 	"\x0fSettingsChanged\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\x04R\aversion\"\x80\x06\n" +
+	"\aversion\x18\x01 \x01(\x04R\aversion\"\xc3\x06\n" +
 	"\x10HeartbeatRequest\x12)\n" +
 	"\x04info\x18\x01 \x01(\v2\x15.svc.node.v1.NodeInfoR\x04info\x123\n" +
 	"\x06config\x18\x02 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\x06config\x120\n" +
@@ -2799,7 +2890,8 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x1bsession_ticket_keys_version\x18\v \x01(\x04R\x18sessionTicketKeysVersion\x12-\n" +
 	"\x04acme\x18\f \x01(\v2\x19.svc.node.v1.AcmePositionR\x04acme\x12=\n" +
 	"\rfailing_sites\x18\r \x03(\v2\x18.svc.node.v1.FailingSiteR\ffailingSites\x12>\n" +
-	"\rorigin_health\x18( \x03(\v2\x19.svc.node.v1.OriginHealthR\foriginHealth\x12/\n" +
+	"\rorigin_health\x18( \x03(\v2\x19.svc.node.v1.OriginHealthR\foriginHealth\x12A\n" +
+	"\x0eorigin_traffic\x18) \x03(\v2\x1a.svc.node.v1.OriginTrafficR\roriginTraffic\x12/\n" +
 	"\x05feeds\x18< \x03(\v2\x19.svc.node.v1.FeedPositionR\x05feeds\"\xf1\x03\n" +
 	"\x11HeartbeatResponse\x12+\n" +
 	"\x06target\x18\x01 \x01(\v2\x13.svc.node.v1.TargetR\x06target\x12)\n" +
@@ -2854,7 +2946,13 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\rdown_until_ms\x18\n" +
 	" \x01(\x03R\vdownUntilMs\x12\"\n" +
 	"\rlast_check_ms\x18\v \x01(\x03R\vlastCheckMs\x12+\n" +
-	"\x11stretched_seconds\x18\f \x01(\rR\x10stretchedSeconds\"\x96\x02\n" +
+	"\x11stretched_seconds\x18\f \x01(\rR\x10stretchedSeconds\"\xb0\x01\n" +
+	"\rOriginTraffic\x12\x17\n" +
+	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x1b\n" +
+	"\torigin_id\x18\x02 \x01(\tR\boriginId\x12\x1a\n" +
+	"\brequests\x18\x03 \x01(\rR\brequests\x12\x18\n" +
+	"\alatency\x18\x04 \x03(\rR\alatency\x123\n" +
+	"\bfailures\x18\x05 \x03(\v2\x17.svc.node.v1.NamedCountR\bfailures\"\x96\x02\n" +
 	"\aMetrics\x12\x1f\n" +
 	"\vcpu_percent\x18\x01 \x01(\x01R\n" +
 	"cpuPercent\x12\x14\n" +
@@ -2964,7 +3062,7 @@ func file_svc_node_v1_node_proto_rawDescGZIP() []byte {
 }
 
 var file_svc_node_v1_node_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_svc_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_svc_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_svc_node_v1_node_proto_goTypes = []any{
 	(RuleEvent)(0),                       // 0: svc.node.v1.RuleEvent
 	(*EnrollRequest)(nil),                // 1: svc.node.v1.EnrollRequest
@@ -2989,128 +3087,131 @@ var file_svc_node_v1_node_proto_goTypes = []any{
 	(*Vitals)(nil),                       // 20: svc.node.v1.Vitals
 	(*FailingSite)(nil),                  // 21: svc.node.v1.FailingSite
 	(*OriginHealth)(nil),                 // 22: svc.node.v1.OriginHealth
-	(*Metrics)(nil),                      // 23: svc.node.v1.Metrics
-	(*AppliedRequest)(nil),               // 24: svc.node.v1.AppliedRequest
-	(*FeedApplied)(nil),                  // 25: svc.node.v1.FeedApplied
-	(*Reached)(nil),                      // 26: svc.node.v1.Reached
-	(*AppliedResponse)(nil),              // 27: svc.node.v1.AppliedResponse
-	(*ReportStatsRequest)(nil),           // 28: svc.node.v1.ReportStatsRequest
-	(*ReportStatsResponse)(nil),          // 29: svc.node.v1.ReportStatsResponse
-	(*StatsGap)(nil),                     // 30: svc.node.v1.StatsGap
-	(*SiteMinute)(nil),                   // 31: svc.node.v1.SiteMinute
-	(*RuleCount)(nil),                    // 32: svc.node.v1.RuleCount
-	(*StatusCount)(nil),                  // 33: svc.node.v1.StatusCount
-	(*NamedCount)(nil),                   // 34: svc.node.v1.NamedCount
-	(*ConfigPosition)(nil),               // 35: svc.node.v1.ConfigPosition
-	(*BanPosition)(nil),                  // 36: svc.node.v1.BanPosition
-	(*AcmePosition)(nil),                 // 37: svc.node.v1.AcmePosition
-	(*FeedPosition)(nil),                 // 38: svc.node.v1.FeedPosition
-	(*FailedEntry)(nil),                  // 39: svc.node.v1.FailedEntry
-	(*BanStatus)(nil),                    // 40: svc.node.v1.BanStatus
-	(*GetConfigRequest)(nil),             // 41: svc.node.v1.GetConfigRequest
-	(*GetBansRequest)(nil),               // 42: svc.node.v1.GetBansRequest
-	(*ReportBansRequest)(nil),            // 43: svc.node.v1.ReportBansRequest
-	(*GetChallengeKeysRequest)(nil),      // 44: svc.node.v1.GetChallengeKeysRequest
-	(*GetCertificatesRequest)(nil),       // 45: svc.node.v1.GetCertificatesRequest
-	(*GetSessionTicketKeysRequest)(nil),  // 46: svc.node.v1.GetSessionTicketKeysRequest
-	(*GetAcmeTokensRequest)(nil),         // 47: svc.node.v1.GetAcmeTokensRequest
-	(*GetFeedRequest)(nil),               // 48: svc.node.v1.GetFeedRequest
-	(*ReportSecurityRequest)(nil),        // 49: svc.node.v1.ReportSecurityRequest
-	(*GetConfigResponse)(nil),            // 50: svc.node.v1.GetConfigResponse
-	(*GetBansResponse)(nil),              // 51: svc.node.v1.GetBansResponse
-	(*ReportBansResponse)(nil),           // 52: svc.node.v1.ReportBansResponse
-	(*GetChallengeKeysResponse)(nil),     // 53: svc.node.v1.GetChallengeKeysResponse
-	(*GetCertificatesResponse)(nil),      // 54: svc.node.v1.GetCertificatesResponse
-	(*GetSessionTicketKeysResponse)(nil), // 55: svc.node.v1.GetSessionTicketKeysResponse
-	(*GetAcmeTokensResponse)(nil),        // 56: svc.node.v1.GetAcmeTokensResponse
-	(*GetFeedResponse)(nil),              // 57: svc.node.v1.GetFeedResponse
-	(*ReportSecurityResponse)(nil),       // 58: svc.node.v1.ReportSecurityResponse
+	(*OriginTraffic)(nil),                // 23: svc.node.v1.OriginTraffic
+	(*Metrics)(nil),                      // 24: svc.node.v1.Metrics
+	(*AppliedRequest)(nil),               // 25: svc.node.v1.AppliedRequest
+	(*FeedApplied)(nil),                  // 26: svc.node.v1.FeedApplied
+	(*Reached)(nil),                      // 27: svc.node.v1.Reached
+	(*AppliedResponse)(nil),              // 28: svc.node.v1.AppliedResponse
+	(*ReportStatsRequest)(nil),           // 29: svc.node.v1.ReportStatsRequest
+	(*ReportStatsResponse)(nil),          // 30: svc.node.v1.ReportStatsResponse
+	(*StatsGap)(nil),                     // 31: svc.node.v1.StatsGap
+	(*SiteMinute)(nil),                   // 32: svc.node.v1.SiteMinute
+	(*RuleCount)(nil),                    // 33: svc.node.v1.RuleCount
+	(*StatusCount)(nil),                  // 34: svc.node.v1.StatusCount
+	(*NamedCount)(nil),                   // 35: svc.node.v1.NamedCount
+	(*ConfigPosition)(nil),               // 36: svc.node.v1.ConfigPosition
+	(*BanPosition)(nil),                  // 37: svc.node.v1.BanPosition
+	(*AcmePosition)(nil),                 // 38: svc.node.v1.AcmePosition
+	(*FeedPosition)(nil),                 // 39: svc.node.v1.FeedPosition
+	(*FailedEntry)(nil),                  // 40: svc.node.v1.FailedEntry
+	(*BanStatus)(nil),                    // 41: svc.node.v1.BanStatus
+	(*GetConfigRequest)(nil),             // 42: svc.node.v1.GetConfigRequest
+	(*GetBansRequest)(nil),               // 43: svc.node.v1.GetBansRequest
+	(*ReportBansRequest)(nil),            // 44: svc.node.v1.ReportBansRequest
+	(*GetChallengeKeysRequest)(nil),      // 45: svc.node.v1.GetChallengeKeysRequest
+	(*GetCertificatesRequest)(nil),       // 46: svc.node.v1.GetCertificatesRequest
+	(*GetSessionTicketKeysRequest)(nil),  // 47: svc.node.v1.GetSessionTicketKeysRequest
+	(*GetAcmeTokensRequest)(nil),         // 48: svc.node.v1.GetAcmeTokensRequest
+	(*GetFeedRequest)(nil),               // 49: svc.node.v1.GetFeedRequest
+	(*ReportSecurityRequest)(nil),        // 50: svc.node.v1.ReportSecurityRequest
+	(*GetConfigResponse)(nil),            // 51: svc.node.v1.GetConfigResponse
+	(*GetBansResponse)(nil),              // 52: svc.node.v1.GetBansResponse
+	(*ReportBansResponse)(nil),           // 53: svc.node.v1.ReportBansResponse
+	(*GetChallengeKeysResponse)(nil),     // 54: svc.node.v1.GetChallengeKeysResponse
+	(*GetCertificatesResponse)(nil),      // 55: svc.node.v1.GetCertificatesResponse
+	(*GetSessionTicketKeysResponse)(nil), // 56: svc.node.v1.GetSessionTicketKeysResponse
+	(*GetAcmeTokensResponse)(nil),        // 57: svc.node.v1.GetAcmeTokensResponse
+	(*GetFeedResponse)(nil),              // 58: svc.node.v1.GetFeedResponse
+	(*ReportSecurityResponse)(nil),       // 59: svc.node.v1.ReportSecurityResponse
 }
 var file_svc_node_v1_node_proto_depIdxs = []int32{
 	5,  // 0: svc.node.v1.EnrollRequest.info:type_name -> svc.node.v1.NodeInfo
 	6,  // 1: svc.node.v1.NodeInfo.geoip:type_name -> svc.node.v1.GeoIp
 	7,  // 2: svc.node.v1.GeoIp.country:type_name -> svc.node.v1.GeoIpDatabase
 	7,  // 3: svc.node.v1.GeoIp.asn:type_name -> svc.node.v1.GeoIpDatabase
-	35, // 4: svc.node.v1.WatchRequest.config:type_name -> svc.node.v1.ConfigPosition
-	36, // 5: svc.node.v1.WatchRequest.bans:type_name -> svc.node.v1.BanPosition
-	37, // 6: svc.node.v1.WatchRequest.acme:type_name -> svc.node.v1.AcmePosition
-	38, // 7: svc.node.v1.WatchRequest.feeds:type_name -> svc.node.v1.FeedPosition
+	36, // 4: svc.node.v1.WatchRequest.config:type_name -> svc.node.v1.ConfigPosition
+	37, // 5: svc.node.v1.WatchRequest.bans:type_name -> svc.node.v1.BanPosition
+	38, // 6: svc.node.v1.WatchRequest.acme:type_name -> svc.node.v1.AcmePosition
+	39, // 7: svc.node.v1.WatchRequest.feeds:type_name -> svc.node.v1.FeedPosition
 	10, // 8: svc.node.v1.WatchEvent.ping:type_name -> svc.node.v1.Ping
 	11, // 9: svc.node.v1.WatchEvent.target:type_name -> svc.node.v1.Target
 	12, // 10: svc.node.v1.WatchEvent.keys_changed:type_name -> svc.node.v1.KeysChanged
 	13, // 11: svc.node.v1.WatchEvent.tasks_pending:type_name -> svc.node.v1.TasksPending
 	14, // 12: svc.node.v1.WatchEvent.settings_changed:type_name -> svc.node.v1.SettingsChanged
-	35, // 13: svc.node.v1.Target.config:type_name -> svc.node.v1.ConfigPosition
-	36, // 14: svc.node.v1.Target.bans:type_name -> svc.node.v1.BanPosition
-	37, // 15: svc.node.v1.Target.acme:type_name -> svc.node.v1.AcmePosition
-	38, // 16: svc.node.v1.Target.feeds:type_name -> svc.node.v1.FeedPosition
+	36, // 13: svc.node.v1.Target.config:type_name -> svc.node.v1.ConfigPosition
+	37, // 14: svc.node.v1.Target.bans:type_name -> svc.node.v1.BanPosition
+	38, // 15: svc.node.v1.Target.acme:type_name -> svc.node.v1.AcmePosition
+	39, // 16: svc.node.v1.Target.feeds:type_name -> svc.node.v1.FeedPosition
 	5,  // 17: svc.node.v1.HeartbeatRequest.info:type_name -> svc.node.v1.NodeInfo
-	35, // 18: svc.node.v1.HeartbeatRequest.config:type_name -> svc.node.v1.ConfigPosition
-	39, // 19: svc.node.v1.HeartbeatRequest.failed:type_name -> svc.node.v1.FailedEntry
-	40, // 20: svc.node.v1.HeartbeatRequest.bans:type_name -> svc.node.v1.BanStatus
-	23, // 21: svc.node.v1.HeartbeatRequest.metrics:type_name -> svc.node.v1.Metrics
-	37, // 22: svc.node.v1.HeartbeatRequest.acme:type_name -> svc.node.v1.AcmePosition
+	36, // 18: svc.node.v1.HeartbeatRequest.config:type_name -> svc.node.v1.ConfigPosition
+	40, // 19: svc.node.v1.HeartbeatRequest.failed:type_name -> svc.node.v1.FailedEntry
+	41, // 20: svc.node.v1.HeartbeatRequest.bans:type_name -> svc.node.v1.BanStatus
+	24, // 21: svc.node.v1.HeartbeatRequest.metrics:type_name -> svc.node.v1.Metrics
+	38, // 22: svc.node.v1.HeartbeatRequest.acme:type_name -> svc.node.v1.AcmePosition
 	21, // 23: svc.node.v1.HeartbeatRequest.failing_sites:type_name -> svc.node.v1.FailingSite
 	22, // 24: svc.node.v1.HeartbeatRequest.origin_health:type_name -> svc.node.v1.OriginHealth
-	38, // 25: svc.node.v1.HeartbeatRequest.feeds:type_name -> svc.node.v1.FeedPosition
-	11, // 26: svc.node.v1.HeartbeatResponse.target:type_name -> svc.node.v1.Target
-	17, // 27: svc.node.v1.HeartbeatResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
-	35, // 28: svc.node.v1.ReportVitalsRequest.config:type_name -> svc.node.v1.ConfigPosition
-	20, // 29: svc.node.v1.ReportVitalsRequest.vitals:type_name -> svc.node.v1.Vitals
-	17, // 30: svc.node.v1.ReportVitalsResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
-	34, // 31: svc.node.v1.Vitals.edge_errors:type_name -> svc.node.v1.NamedCount
-	35, // 32: svc.node.v1.AppliedRequest.config:type_name -> svc.node.v1.ConfigPosition
-	36, // 33: svc.node.v1.AppliedRequest.bans:type_name -> svc.node.v1.BanPosition
-	39, // 34: svc.node.v1.AppliedRequest.failed:type_name -> svc.node.v1.FailedEntry
-	26, // 35: svc.node.v1.AppliedRequest.config_steps:type_name -> svc.node.v1.Reached
-	26, // 36: svc.node.v1.AppliedRequest.bans_steps:type_name -> svc.node.v1.Reached
-	37, // 37: svc.node.v1.AppliedRequest.acme:type_name -> svc.node.v1.AcmePosition
-	25, // 38: svc.node.v1.AppliedRequest.feeds:type_name -> svc.node.v1.FeedApplied
-	38, // 39: svc.node.v1.FeedApplied.position:type_name -> svc.node.v1.FeedPosition
-	26, // 40: svc.node.v1.FeedApplied.steps:type_name -> svc.node.v1.Reached
-	31, // 41: svc.node.v1.ReportStatsRequest.minutes:type_name -> svc.node.v1.SiteMinute
-	30, // 42: svc.node.v1.ReportStatsRequest.gaps:type_name -> svc.node.v1.StatsGap
-	33, // 43: svc.node.v1.SiteMinute.statuses:type_name -> svc.node.v1.StatusCount
-	34, // 44: svc.node.v1.SiteMinute.counts:type_name -> svc.node.v1.NamedCount
-	32, // 45: svc.node.v1.SiteMinute.rules:type_name -> svc.node.v1.RuleCount
-	0,  // 46: svc.node.v1.RuleCount.event:type_name -> svc.node.v1.RuleEvent
-	1,  // 47: svc.node.v1.NodeService.Enroll:input_type -> svc.node.v1.EnrollRequest
-	3,  // 48: svc.node.v1.NodeService.RenewCertificate:input_type -> svc.node.v1.RenewCertificateRequest
-	8,  // 49: svc.node.v1.NodeService.Watch:input_type -> svc.node.v1.WatchRequest
-	15, // 50: svc.node.v1.NodeService.Heartbeat:input_type -> svc.node.v1.HeartbeatRequest
-	24, // 51: svc.node.v1.NodeService.Applied:input_type -> svc.node.v1.AppliedRequest
-	41, // 52: svc.node.v1.NodeService.GetConfig:input_type -> svc.node.v1.GetConfigRequest
-	42, // 53: svc.node.v1.NodeService.GetBans:input_type -> svc.node.v1.GetBansRequest
-	43, // 54: svc.node.v1.NodeService.ReportBans:input_type -> svc.node.v1.ReportBansRequest
-	28, // 55: svc.node.v1.NodeService.ReportStats:input_type -> svc.node.v1.ReportStatsRequest
-	44, // 56: svc.node.v1.NodeService.GetChallengeKeys:input_type -> svc.node.v1.GetChallengeKeysRequest
-	45, // 57: svc.node.v1.NodeService.GetCertificates:input_type -> svc.node.v1.GetCertificatesRequest
-	46, // 58: svc.node.v1.NodeService.GetSessionTicketKeys:input_type -> svc.node.v1.GetSessionTicketKeysRequest
-	47, // 59: svc.node.v1.NodeService.GetAcmeTokens:input_type -> svc.node.v1.GetAcmeTokensRequest
-	48, // 60: svc.node.v1.NodeService.GetFeed:input_type -> svc.node.v1.GetFeedRequest
-	49, // 61: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
-	18, // 62: svc.node.v1.NodeService.ReportVitals:input_type -> svc.node.v1.ReportVitalsRequest
-	2,  // 63: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
-	4,  // 64: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
-	9,  // 65: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
-	16, // 66: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
-	27, // 67: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
-	50, // 68: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
-	51, // 69: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
-	52, // 70: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
-	29, // 71: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
-	53, // 72: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
-	54, // 73: svc.node.v1.NodeService.GetCertificates:output_type -> svc.node.v1.GetCertificatesResponse
-	55, // 74: svc.node.v1.NodeService.GetSessionTicketKeys:output_type -> svc.node.v1.GetSessionTicketKeysResponse
-	56, // 75: svc.node.v1.NodeService.GetAcmeTokens:output_type -> svc.node.v1.GetAcmeTokensResponse
-	57, // 76: svc.node.v1.NodeService.GetFeed:output_type -> svc.node.v1.GetFeedResponse
-	58, // 77: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
-	19, // 78: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
-	63, // [63:79] is the sub-list for method output_type
-	47, // [47:63] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	23, // 25: svc.node.v1.HeartbeatRequest.origin_traffic:type_name -> svc.node.v1.OriginTraffic
+	39, // 26: svc.node.v1.HeartbeatRequest.feeds:type_name -> svc.node.v1.FeedPosition
+	11, // 27: svc.node.v1.HeartbeatResponse.target:type_name -> svc.node.v1.Target
+	17, // 28: svc.node.v1.HeartbeatResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
+	36, // 29: svc.node.v1.ReportVitalsRequest.config:type_name -> svc.node.v1.ConfigPosition
+	20, // 30: svc.node.v1.ReportVitalsRequest.vitals:type_name -> svc.node.v1.Vitals
+	17, // 31: svc.node.v1.ReportVitalsResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
+	35, // 32: svc.node.v1.Vitals.edge_errors:type_name -> svc.node.v1.NamedCount
+	35, // 33: svc.node.v1.OriginTraffic.failures:type_name -> svc.node.v1.NamedCount
+	36, // 34: svc.node.v1.AppliedRequest.config:type_name -> svc.node.v1.ConfigPosition
+	37, // 35: svc.node.v1.AppliedRequest.bans:type_name -> svc.node.v1.BanPosition
+	40, // 36: svc.node.v1.AppliedRequest.failed:type_name -> svc.node.v1.FailedEntry
+	27, // 37: svc.node.v1.AppliedRequest.config_steps:type_name -> svc.node.v1.Reached
+	27, // 38: svc.node.v1.AppliedRequest.bans_steps:type_name -> svc.node.v1.Reached
+	38, // 39: svc.node.v1.AppliedRequest.acme:type_name -> svc.node.v1.AcmePosition
+	26, // 40: svc.node.v1.AppliedRequest.feeds:type_name -> svc.node.v1.FeedApplied
+	39, // 41: svc.node.v1.FeedApplied.position:type_name -> svc.node.v1.FeedPosition
+	27, // 42: svc.node.v1.FeedApplied.steps:type_name -> svc.node.v1.Reached
+	32, // 43: svc.node.v1.ReportStatsRequest.minutes:type_name -> svc.node.v1.SiteMinute
+	31, // 44: svc.node.v1.ReportStatsRequest.gaps:type_name -> svc.node.v1.StatsGap
+	34, // 45: svc.node.v1.SiteMinute.statuses:type_name -> svc.node.v1.StatusCount
+	35, // 46: svc.node.v1.SiteMinute.counts:type_name -> svc.node.v1.NamedCount
+	33, // 47: svc.node.v1.SiteMinute.rules:type_name -> svc.node.v1.RuleCount
+	0,  // 48: svc.node.v1.RuleCount.event:type_name -> svc.node.v1.RuleEvent
+	1,  // 49: svc.node.v1.NodeService.Enroll:input_type -> svc.node.v1.EnrollRequest
+	3,  // 50: svc.node.v1.NodeService.RenewCertificate:input_type -> svc.node.v1.RenewCertificateRequest
+	8,  // 51: svc.node.v1.NodeService.Watch:input_type -> svc.node.v1.WatchRequest
+	15, // 52: svc.node.v1.NodeService.Heartbeat:input_type -> svc.node.v1.HeartbeatRequest
+	25, // 53: svc.node.v1.NodeService.Applied:input_type -> svc.node.v1.AppliedRequest
+	42, // 54: svc.node.v1.NodeService.GetConfig:input_type -> svc.node.v1.GetConfigRequest
+	43, // 55: svc.node.v1.NodeService.GetBans:input_type -> svc.node.v1.GetBansRequest
+	44, // 56: svc.node.v1.NodeService.ReportBans:input_type -> svc.node.v1.ReportBansRequest
+	29, // 57: svc.node.v1.NodeService.ReportStats:input_type -> svc.node.v1.ReportStatsRequest
+	45, // 58: svc.node.v1.NodeService.GetChallengeKeys:input_type -> svc.node.v1.GetChallengeKeysRequest
+	46, // 59: svc.node.v1.NodeService.GetCertificates:input_type -> svc.node.v1.GetCertificatesRequest
+	47, // 60: svc.node.v1.NodeService.GetSessionTicketKeys:input_type -> svc.node.v1.GetSessionTicketKeysRequest
+	48, // 61: svc.node.v1.NodeService.GetAcmeTokens:input_type -> svc.node.v1.GetAcmeTokensRequest
+	49, // 62: svc.node.v1.NodeService.GetFeed:input_type -> svc.node.v1.GetFeedRequest
+	50, // 63: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
+	18, // 64: svc.node.v1.NodeService.ReportVitals:input_type -> svc.node.v1.ReportVitalsRequest
+	2,  // 65: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
+	4,  // 66: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
+	9,  // 67: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
+	16, // 68: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
+	28, // 69: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
+	51, // 70: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
+	52, // 71: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
+	53, // 72: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
+	30, // 73: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
+	54, // 74: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
+	55, // 75: svc.node.v1.NodeService.GetCertificates:output_type -> svc.node.v1.GetCertificatesResponse
+	56, // 76: svc.node.v1.NodeService.GetSessionTicketKeys:output_type -> svc.node.v1.GetSessionTicketKeysResponse
+	57, // 77: svc.node.v1.NodeService.GetAcmeTokens:output_type -> svc.node.v1.GetAcmeTokensResponse
+	58, // 78: svc.node.v1.NodeService.GetFeed:output_type -> svc.node.v1.GetFeedResponse
+	59, // 79: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
+	19, // 80: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
+	65, // [65:81] is the sub-list for method output_type
+	49, // [49:65] is the sub-list for method input_type
+	49, // [49:49] is the sub-list for extension type_name
+	49, // [49:49] is the sub-list for extension extendee
+	0,  // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_svc_node_v1_node_proto_init() }
@@ -3140,7 +3241,7 @@ func file_svc_node_v1_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_node_v1_node_proto_rawDesc), len(file_svc_node_v1_node_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   34,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
