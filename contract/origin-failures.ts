@@ -10,3 +10,7 @@ export const ORIGIN_FAILURES = [
   'tls_failed',
 ] as const;
 export type OriginFailure = (typeof ORIGIN_FAILURES)[number];
+
+/** Classes of failures of requests to origins. A full origin is no failed one. */
+export const TRAFFIC_FAILURES = [...ORIGIN_FAILURES, 'connections_in_use'] as const;
+export type TrafficFailure = (typeof TRAFFIC_FAILURES)[number];

@@ -1,6 +1,7 @@
 // Health of the origins of a site, as the nodes of its cluster see it.
 import Type from 'typebox';
-import { ORIGIN_FAILURES } from '../origin-failures.ts';
+import { LATENCY_BOUNDS_MS, LATENCY_BUCKETS } from '../latency-buckets.ts';
+import { ORIGIN_FAILURES, TRAFFIC_FAILURES } from '../origin-failures.ts';
 import { procedure, resource } from '../procedure.ts';
 import { Id, Input, Nullable, OneOf, Timestamp } from '../scalars/common.ts';
 import { Origin } from './site-origins.ts';
@@ -44,6 +45,32 @@ export const OriginNodeHealth = Type.Object({
   reportedAt: Timestamp,
 });
 
+const Percentile = (name: string) => ({
+  ...Nullable(Type.Integer({ minimum: 1, maximum: LATENCY_BOUNDS_MS.at(-1)! })),
+  description:
+    `${name} of the time from sending the request until the response headers were complete, in milliseconds, as the ` +
+    'upper bound of its bucket: at most twice the real value from 1 ms on. The maximum means at least that. null: no response.',
+});
+
+export const OriginTraffic = Type.Object({
+  requests: Type.Integer({ minimum: 0, description: 'Requests in the last minute. Each try at the origin counts.' }),
+  failures: Type.Array(Type.Object({ error: OneOf(TRAFFIC_FAILURES), count: Type.Integer({ minimum: 1 }) }), {
+    maxItems: TRAFFIC_FAILURES.length,
+    description:
+      'Failed requests by class, most frequent first. upstream_status: any 5xx; connections_in_use: the node had no ' +
+      'connection left for the origin. A response that breaks off counts, too.',
+  }),
+  p50Ms: Percentile('Median'),
+  p95Ms: Percentile('95th percentile'),
+  latency: Type.Array(Type.Integer({ minimum: 0 }), {
+    maxItems: LATENCY_BUCKETS,
+    description:
+      `Responses in each bucket of that time. Upper bounds in milliseconds: ${LATENCY_BOUNDS_MS.join(', ')}; ` +
+      'the last bucket has no bound.',
+  }),
+  nodes: Type.Integer({ minimum: 1, description: 'Online nodes that reported requests.' }),
+});
+
 export const OriginHealth = Type.Object({
   address: Origin.properties.address,
   scheme: Origin.properties.scheme,
@@ -57,6 +84,12 @@ export const OriginHealth = Type.Object({
     description: 'Enabled nodes of the cluster. The health on those that are not online is unknown.',
   }),
   ...LastFailure,
+  traffic: {
+    ...Nullable(OriginTraffic),
+    description:
+      'Requests of all online nodes in the last minute, without checks. null: no node reported any. Each node reports the ' +
+      '200 origins with the most failures, then the most requests.',
+  },
   nodes: Type.Array(OriginNodeHealth, {
     maxItems: MAX_HEALTH_ENTRIES,
     description: `One entry for each online node and source, unhealthy ones first, at most ${MAX_HEALTH_ENTRIES}.`,

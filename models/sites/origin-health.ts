@@ -3,6 +3,7 @@ import type { Knex } from 'knex';
 import type { Capability } from '../../contract/capabilities.ts';
 import type { OriginFailure } from '../../contract/origin-failures.ts';
 import { ONLINE_SECONDS } from '../nodes/node-state.ts';
+import type { ReportedTraffic } from './origin-traffic.ts';
 
 const CHECKS: Capability = 'active-health-v1';
 
@@ -38,6 +39,7 @@ export interface NodeReport {
   checks: boolean;
   cut: boolean;
   origins: ReportedOrigin[];
+  traffic: ReportedTraffic[];
 }
 
 /** A cluster with origins that are down on many of its nodes. */
@@ -96,6 +98,7 @@ export async function originReports(
   const { rows } = await sql.raw<{ rows: (NodeReport & { online: boolean })[] }>(
     `select n.id as "nodeId", n.name as "nodeName", t.reported_at as "reportedAt", '${CHECKS}' = any(t.features) as checks,
         (t.origin_health -> 'cut')::boolean as cut, coalesce(t.origin_health -> 'sites' -> :siteId, '[]') as origins,
+        coalesce(t.origin_traffic -> :siteId, '[]') as traffic,
         coalesce(t.last_seen_at > now() - interval '${ONLINE_SECONDS} seconds' and t.reported_at is not null, false) as online
        from node n left join node_state t on t.node_id = n.id
       where n.cluster_id = :clusterId and n.status = 'active' order by n.name, n.id`,

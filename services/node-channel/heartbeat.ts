@@ -21,6 +21,7 @@ import { readFailingSites } from './failing-sites.ts';
 import type { NodeIdentity } from './identity.ts';
 import type { Beat } from './node-reports.ts';
 import { readOriginHealth } from './origin-health.ts';
+import { readOriginTraffic } from './origin-traffic.ts';
 import type { Step } from './propagation.ts';
 
 const METRICS: Capability = 'metrics-v1';
@@ -114,6 +115,7 @@ export function readBeat(
     certificateNotAfter: request.certificateNotAfter > 0n ? seconds(request.certificateNotAfter) : null,
     failingSites: readFailingSites(request.failingSites),
     originHealth: readOriginHealth(request.originHealth),
+    originTraffic: readOriginTraffic(request.originTraffic),
     addresses: addressEntries(request.info, remoteAddress),
     unappliedIds: unappliedIds(request.bans),
   };

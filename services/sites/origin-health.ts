@@ -7,6 +7,7 @@ import { type NodeReport, originReports, type ReportedOrigin } from '../../model
 import { originIds } from '../../models/sites/site.entry.ts';
 import { siteById } from '../../models/sites/site.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import { trafficOf } from './origin-traffic.ts';
 
 type Health = Output<typeof originHealth.originHealth>['items'][number];
 type Entry = Health['nodes'][number];
@@ -24,6 +25,7 @@ export async function originHealthOf(
     const entries = reports.flatMap((report) => entriesOf(report, ids[index]!, origin, checked));
     const down = entries.filter(({ healthy }) => !healthy);
     const up = entries.filter(({ healthy }) => healthy);
+    const traffic = reports.flatMap((report) => report.traffic.filter(({ originId }) => originId === ids[index]));
     const { address, scheme, port, backup, group } = origin;
     return {
       address,
@@ -35,6 +37,7 @@ export async function originHealthOf(
       onlineNodes: reports.length,
       totalNodes: activeNodes,
       ...latestFailure(entries),
+      traffic: trafficOf(traffic),
       nodes: [...down, ...up].slice(0, MAX_HEALTH_ENTRIES),
     };
   });

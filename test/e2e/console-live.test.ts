@@ -239,6 +239,14 @@ test.serial('the health of origins follows what nodes report', async (t) => {
   await health.getByRole('button', { name: /^http:\/\/93.*status 503$/ }).click();
   await health.getByText(/^Checks: status 503, down since/).waitFor();
   await health.getByText('Makes no checks: upgrade required').first().waitFor();
+  await health.getByText('No requests in the last minute').waitFor();
+  const failures = [{ name: 'timeout', count: 5n }];
+  await node.beat({
+    originTraffic: [{ siteId: site.id, originId, requests: 200, latency: [0, 0, 185, 10], failures }],
+  });
+  await health.getByText('5 of 200 (2.5%)').waitFor();
+  await health.getByText('timeout: 5').waitFor();
+  await health.getByRole('img', { name: /from 1 ms to 33 sec, each bar a range: median 4 ms, p95 4 ms$/ }).waitFor();
   await node.beat();
   await up.waitFor();
   for (const each of nodes) each.stop();

@@ -173,6 +173,51 @@ test('reports that make no sense are left out, and a cut one says nothing of oth
   t.like(unknown, { downNodes: 0, onlineNodes: 1 });
 });
 
+test('requests and failures of an origin are those of all online nodes; what makes no sense is left out', async (t) => {
+  const clusterId = await api.cluster('traffic');
+  const { id } = await api.site(clusterId, 'traffic.example');
+  const [originId = ''] = await originIdsOf(api, clusterId, id);
+  const nodes = await Promise.all([1, 2].map(() => ReportingNode.enroll(running, clusterId, FEATURES)));
+  t.teardown(() => {
+    for (const node of nodes) node.stop();
+  });
+  const [one, other] = nodes as [ReportingNode, ReportingNode];
+  const told = (more: Body) => ({ siteId: id, originId, ...more });
+  await one.beat({
+    originTraffic: [told({ requests: 20, latency: [0, 18, 1], failures: [{ name: 'timeout', count: 1n }] })],
+  });
+  await other.beat({
+    originTraffic: [
+      told({ requests: 5, latency: [] }),
+      told({
+        requests: 4_000_000_000,
+        latency: Array.from({ length: 100 }, (_, bucket) => (bucket === 2 ? 1 : 0)),
+        failures: [
+          { name: 'timeout', count: 2n },
+          { name: 'connections_in_use', count: 2n ** 63n },
+          { name: 'no such', count: 1n },
+        ],
+      }),
+      told({ originId: 'another', requests: 5 }),
+      told({ siteId: '__proto__', requests: 5 }),
+    ],
+  });
+  const traffic = async () => (await health(id))[0]!.traffic;
+  const both = await eventually(async () => {
+    const found = await traffic();
+    return found?.nodes === 2 && found;
+  });
+  t.like(both, { requests: 1_000_000_020, p50Ms: 2, p95Ms: 4 });
+  t.deepEqual(both.failures, [
+    { error: 'connections_in_use', count: 1_000_000_000 },
+    { error: 'timeout', count: 3 },
+  ]);
+  t.deepEqual([both.latency.length, ...both.latency.slice(0, 4)], [24, 0, 18, 2, 0]);
+  await other.fallSilent();
+  await one.beat({});
+  await eventually(async () => (await traffic()) === null);
+});
+
 /** An origin whose checks get what a test says, while visitors always get its name. */
 class CheckedOrigin {
   status = 200;
@@ -237,6 +282,14 @@ test('an edge takes out what its checks find, spares visitors, and reports cause
   t.is(a.checks[0]!.host, 'check.example');
   t.regex(a.checks[0]!.agent, /^svc-node-healthcheck\//);
   t.like(await active(both), { healthy: true, lastError: null });
+
+  // Requests of visitors are counted, checks are not.
+  await ask('both.example');
+  await eventually(async () => {
+    const told = (await health(both)).flatMap(({ traffic }) => traffic ?? []);
+    return told.length > 0 && told.every(({ p95Ms, failures }) => p95Ms > 0 && failures.length === 0);
+  });
+  t.is((await health(refused))[0]!.traffic, null);
 
   // Checks fail while visitors would still be served.
   a.status = 500;

@@ -1294,6 +1294,8 @@ export interface OriginHealth {
     address?: string | undefined;
   };
   lastFailureAt: string | null;
+  /** Requests of all online nodes in the last minute, without checks. null: no node reported any. Each node reports the 200 origins with the most failures, then the most requests. */
+  traffic: OriginTraffic | null;
   /** One entry for each online node and source, unhealthy ones first, at most 200. Up to 200 entries. */
   nodes: OriginNodeHealth[];
 }
@@ -1405,6 +1407,25 @@ export interface OriginTest {
   range: string | null;
   /** Status of the response. */
   status: number | null;
+}
+
+export interface OriginTraffic {
+  /** Requests in the last minute. Each try at the origin counts. */
+  requests: number;
+  /** Failed requests by class, most frequent first. upstream_status: any 5xx; connections_in_use: the node had no connection left for the origin. A response that breaks off counts, too. Up to 7 entries. */
+  failures: Array<{
+    error: 'connect_failed' | 'timeout' | 'upstream_status' | 'dns_failed' | 'address_forbidden' | 'tls_failed' | 'connections_in_use';
+    /** 1 or more. */
+    count: number;
+  }>;
+  /** Median of the time from sending the request until the response headers were complete, in milliseconds, as the upper bound of its bucket: at most twice the real value from 1 ms on. The maximum means at least that. null: no response. */
+  p50Ms: number | null;
+  /** 95th percentile of the time from sending the request until the response headers were complete, in milliseconds, as the upper bound of its bucket: at most twice the real value from 1 ms on. The maximum means at least that. null: no response. */
+  p95Ms: number | null;
+  /** Responses in each bucket of that time. Upper bounds in milliseconds: 1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096, 8192, 16384, 32768; the last bucket has no bound. Up to 24 entries. */
+  latency: number[];
+  /** Online nodes that reported requests. 1 or more. */
+  nodes: number;
 }
 
 export interface Overview {

@@ -28,7 +28,9 @@ func statusField(status int) field { return fieldStatus + field(min(max(status, 
 
 func nameField(c exchange.Count) field { return fieldName + field(c) }
 
-func (f field) isLatency() bool { return f >= fieldLatency && f < fieldLatency+field(exchange.LatencyBuckets) }
-func (f field) isStatus() bool  { return f >= fieldStatus && f <= fieldStatus+maxStatus }
-func (f field) isName() bool    { return f >= fieldName && f < fieldRule }
-func (f field) isRule() bool    { return f >= fieldRule && f < fieldEnd }
+func (f field) isLatency() bool {
+	return f >= fieldLatency && f < fieldLatency+field(exchange.LatencyBuckets)
+}
+func (f field) isStatus() bool { return f >= fieldStatus && f <= fieldStatus+maxStatus }
+func (f field) isName() bool   { return f >= fieldName && f < fieldRule }
+func (f field) isRule() bool   { return f >= fieldRule && f < fieldEnd }
