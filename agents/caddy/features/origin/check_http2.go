@@ -6,54 +6,63 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"time"
 
 	"edge.svc/caddy/core"
+	"edge.svc/caddy/features/origin/h2"
 )
 
-// checksShared makes a connection of HTTP/2 of one that is there.
-var checksShared = func() *http.Transport {
-	protocols := new(http.Protocols)
-	protocols.SetUnencryptedHTTP2(true)
-	there := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return ctx.Value(checkConnKey{}).(net.Conn), nil
-	}
-	return &http.Transport{
-		Protocols: protocols, DisableCompression: true, DialContext: there, MaxResponseHeaderBytes: maxCheckRead,
-	}
-}()
-
-type checkConnKey struct{}
-
 // askOnceShared is askOnce over HTTP/2.
-func askOnceShared(ctx context.Context, c net.Conn, key *checkKey) (int, error) {
+func askOnceShared(ctx context.Context, to net.Conn, key *checkKey) (int, error) {
 	scheme, method := "http", http.MethodGet
-	if secure, ok := c.(*tls.Conn); ok {
+	if secure, ok := to.(*tls.Conn); ok {
 		if scheme = "https"; secure.ConnectionState().NegotiatedProtocol != "h2" {
-			return 0, fail(failTLS, errNotHTTP2)
+			return 0, fail(failTLS, h2.ErrNotHTTP2)
 		}
 	}
 	if key.head {
 		method = http.MethodHead
 	}
-	conn, err := checksShared.NewClientConn(context.WithValue(ctx, checkConnKey{}, c), "http", "origin:1")
+	until, _ := ctx.Deadline()
+	c := h2.New(to)
+	defer c.Close()
+	if err := awaitSettings(ctx, c, time.Until(until)); err != nil {
+		return 0, err
+	}
+	if !c.Reserve() {
+		return 0, h2.ErrUnprocessed
+	}
+	block := h2.AppendRequest(nil, []byte(method), []byte(scheme), []byte(key.host), []byte(key.path))
+	block = h2.AppendField(block, []byte("user-agent"), []byte("svc-node-healthcheck/"+core.Version))
+	block = h2.AppendField(block, []byte("accept"), []byte("*/*"))
+	stream, _, err := c.Open(h2.Request{Block: block, HeadOnly: key.head})
 	if err != nil {
 		return 0, err
 	}
-	defer conn.Close()
-	request, err := http.NewRequestWithContext(ctx, method, scheme+"://"+key.host+key.path, http.NoBody)
-	if err != nil {
-		return 0, err
+	defer stream.Close()
+	for range maxCheckInterim {
+		header, err := stream.Header(ctx, time.Until(until))
+		if err != nil {
+			return 0, err
+		}
+		if header.Status >= http.StatusOK {
+			return header.Status, readOnce(ctx, stream, until)
+		}
 	}
-	request.Header["User-Agent"] = []string{"svc-node-healthcheck/" + core.Version}
-	request.Header["Accept"] = []string{"*/*"}
-	response, err := conn.RoundTrip(request)
-	if err != nil {
-		return 0, err
+	return 0, errMalformed
+}
+
+// readOnce reads as much of a body as a check reads.
+func readOnce(ctx context.Context, stream *h2.Stream, until time.Time) error {
+	for left := maxCheckRead; left > 0; {
+		p, _, err := stream.Read(ctx, time.Until(until))
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		left -= len(p)
 	}
-	defer response.Body.Close()
-	_, err = io.CopyN(io.Discard, response.Body, maxCheckRead)
-	if err == io.EOF {
-		err = nil
-	}
-	return response.StatusCode, err
+	return nil
 }

@@ -5,8 +5,8 @@
 // into the client's response. Requests share process-global data alone: idle connections (Transports) and passive health
 // (State). A site costs no more than its compiled Pool.
 //
-// Origins of sites that ask for HTTP/2 are spoken to by net/http's client (Standard), whose connections many requests share.
-// WebSockets, and all other sites, use the own client.
+// Origins of sites that ask for HTTP/2 have a client of their own (Standard, on connections of the package h2), whose
+// connections many requests share. WebSockets, and all other sites, use HTTP/1.1.
 //
 // Every address is checked against the policy when it is dialed, whichever port rules ask for. Groups of origins share
 // only the settings of the site. Connections and health belong to the dialed address: an address that a rule substitutes

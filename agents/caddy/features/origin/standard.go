@@ -1,24 +1,20 @@
 package origin
 
 import (
-	"context"
 	"errors"
-	"io"
 	"net/http"
 	"net/netip"
 	"sync"
 	"time"
 
-	"golang.org/x/net/http2"
-
 	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/features/origin/h2"
 )
 
-// Standard is net/http's client behind the same Fetcher, for origins that are spoken to over HTTP/2. A connection carries
-// many requests. It is dialled under the own client's address policy and shared by equal dial keys, as its are.
+// Standard is a client of HTTP/2 behind the same Fetcher. A connection carries many requests. It is dialled under the own
+// client's address policy and shared by equal dial keys, as its are.
 type Standard struct {
 	transports *Transports
-	client     *http.Transport
 
 	mu       sync.Mutex
 	open     map[dialKey][]*sharedConn
@@ -28,21 +24,10 @@ type Standard struct {
 
 // NewStandard makes a client without connections.
 func NewStandard(transports *Transports) *Standard {
-	s := &Standard{transports: transports, open: map[dialKey][]*sharedConn{}, dials: map[dialKey]*dialled{}}
-	protocols := new(http.Protocols)
-	protocols.SetUnencryptedHTTP2(true)
-	s.client = &http.Transport{
-		Protocols: protocols, DisableCompression: true, DialContext: s.dial, MaxResponseHeaderBytes: maxHeader,
-		HTTP2: &http.HTTP2Config{
-			// A peer that is gone without a word is found out before its requests time out.
-			SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second,
-			MaxReceiveBufferPerStream: sharedStreamBytes, MaxReceiveBufferPerConnection: sharedConnBytes,
-		},
-	}
-	return s
+	return &Standard{transports: transports, open: map[dialKey][]*sharedConn{}, dials: map[dialKey]*dialled{}}
 }
 
-// standardHead is an answer that came over net/http's client.
+// standardHead is an answer that came over HTTP/2.
 type standardHead struct {
 	fetch    *fetch
 	origin   string
@@ -50,13 +35,13 @@ type standardHead struct {
 	conn     *sharedConn
 	places   *places
 	trailers *http.Header
-	response *http.Response
-	cancel   context.CancelCauseFunc
-	// Ends the exchange when the origin is silent for too long.
-	silence *time.Timer
+	header   *h2.Header
+	stream   *h2.Stream
+	// The place was given back: nothing is left to come.
+	released bool
 }
 
-var errSilence = fail(failTimeout, errors.New("the origin sent nothing for too long"))
+var errSilence = fail(failTimeout, h2.ErrSilent)
 
 // ask sends the request to an origin. Errors are those of attempt. A request that the origin gave back unprocessed goes out
 // again on another connection, and so does one whose connection turns out to be closed, if it may.
@@ -88,7 +73,7 @@ func (s *Standard) ask(t *fetch, o *origin) (head, error) {
 			if unprocessed++; unprocessed > maxUnprocessed {
 				return nil, err
 			}
-		case sent.gone || sent.client != nil || !t.outcome.Reused || isTimeout(err) || ofStream(err):
+		case sent.gone || sent.client != nil || !t.outcome.Reused || classOf(err) == failTimeout || h2.OfStream(err):
 			return nil, err
 		case !t.repeatable():
 			sent.closing = true
@@ -100,34 +85,30 @@ func (s *Standard) ask(t *fetch, o *origin) (head, error) {
 // roundTrip sends the request over a connection. Errors are *sentError where the origin may have seen the request.
 func (s *Standard) roundTrip(t *fetch, o *origin, c *sharedConn) (*standardHead, error) {
 	begun := time.Now()
-	ctx, cancel := context.WithCancelCause(t.ctx)
-	silence := time.AfterFunc(t.times.read, func() {
-		// While a request body is under way the origin may stay silent.
-		if t.shared == nil || t.shared.over() {
-			cancel(errSilence)
-		}
-	})
-	request := t.standardRequest(ctx, o, func() { silence.Reset(t.times.read) })
-	response, err := c.RoundTrip(request)
+	stream, rest, err := c.Open(t.sharedRequest(o))
+	if err != nil {
+		s.done(c, t.Pool.idle)
+		return nil, err
+	}
+	if t.stream || len(rest) > 0 {
+		t.sendBeside(stream, rest)
+	}
+	header, err := t.sharedHeader(stream)
 	if err == nil {
 		if t.shared != nil {
 			t.shared.settle()
 			t.uploaded = true
 		}
 		t.outcome.FirstByte = time.Since(begun)
-		return &standardHead{fetch: t, origin: o.health.origin, port: o.dial.port, conn: c, response: response, cancel: cancel, silence: silence}, nil
+		return &standardHead{fetch: t, origin: o.health.origin, port: o.dial.port, conn: c, header: header, stream: stream}, nil
 	}
-	silence.Stop()
-	gone, silent := t.ctx.Err() != nil, context.Cause(ctx) == errSilence
-	cancel(nil)
+	gone := t.ctx.Err() != nil
+	stream.Close()
 	s.done(c, t.Pool.idle)
-	if !gone && isUnprocessed(err) && (t.shared == nil || !t.shared.settled.Load()) {
+	if !gone && errors.Is(err, h2.ErrUnprocessed) && (t.shared == nil || !t.shared.settled.Load()) {
 		return nil, err
 	}
 	sent := &sentError{cause: err, gone: gone}
-	if silent {
-		sent.cause = errSilence
-	}
 	if t.shared != nil {
 		t.uploaded = true
 		sent.client = t.shared.seal()
@@ -136,24 +117,45 @@ func (s *Standard) roundTrip(t *fetch, o *origin, c *sharedConn) (*standardHead,
 	return nil, sent
 }
 
-// isUnprocessed reports whether an origin did not process a request, and never will (RFC 9113 §8.7).
-func isUnprocessed(err error) bool {
-	var stream http2.StreamError
-	if errors.As(err, &stream) {
-		return stream.Code == http2.ErrCodeRefusedStream
+// sharedHeader waits for the header of the response, and passes informational ones on.
+func (t *fetch) sharedHeader(stream *h2.Stream) (*h2.Header, error) {
+	for {
+		header, err := stream.Header(t.ctx, t.times.read)
+		switch {
+		case err == h2.ErrSilent:
+			return nil, errSilence
+		case err != nil || header.Status >= 200:
+			return header, err
+		}
+		a := responses.Get().(*response)
+		a.status = header.Status
+		a.takeFields(header)
+		t.takeInterim(a)
+		a.release()
 	}
-	// net/http has no types for them. They say that GOAWAY left the request out, and that it did not leave.
-	text := err.Error()
-	return text == "http2: Transport received Server's graceful shutdown GOAWAY" || text == "http2: client conn not usable"
 }
 
-// ofStream reports whether the failure is one of the request, not of its connection.
-func ofStream(err error) bool {
-	var stream http2.StreamError
-	return errors.As(err, &stream)
+// takeFields takes the fields of a response over HTTP/2.
+func (a *response) takeFields(header *h2.Header) {
+	length := ""
+	for _, f := range header.Fields {
+		switch f.Name {
+		case "content-length":
+			length = f.Value
+		case "trailer":
+			a.trailer = append(a.trailer, f.Value)
+		default:
+			a.fields = append(a.fields, field{canonicalName(f.Name), f.Value})
+		}
+	}
+	// Over HTTP/1 there is nothing after a body of known length.
+	a.chunked = len(a.trailer) > 0
+	if length != "" && !a.chunked && header.Status >= 200 && header.Status != http.StatusNoContent {
+		a.fields = append(a.fields, field{"Content-Length", length})
+	}
 }
 
-func (h *standardHead) status() int { return h.response.StatusCode }
+func (h *standardHead) status() int { return h.header.Status }
 
 func (h *standardHead) discard() { h.end() }
 
@@ -165,20 +167,12 @@ func (h *standardHead) take(header http.Header, trailer *http.Header) {
 	h.trailers = trailer
 	a := responses.Get().(*response)
 	defer a.release()
-	a.chunked = len(h.response.Trailer) > 0
-	for name, values := range h.response.Header {
-		if a.chunked && name == "Content-Length" {
-			// Over HTTP/1 there is nothing after a body of known length.
-			continue
-		}
-		for _, value := range values {
-			a.fields = append(a.fields, field{name, value})
-		}
-	}
-	for name := range h.response.Trailer {
-		a.trailer = append(a.trailer, name)
-	}
+	a.takeFields(h.header)
 	h.fetch.clientHeader(a, header)
+	if h.stream.Ended() && h.fetch.shared == nil {
+		// A slow client holds no place at the origin.
+		h.release()
+	}
 }
 
 // CopyTo sends the body on as it comes.
@@ -188,56 +182,51 @@ func (h *standardHead) CopyTo(sink exchange.Sink) error {
 	return err
 }
 
-// copy sends the body on. What net/http holds cannot be seen, so every piece but the last is sent at once; where the length
-// is unknown, so is the header.
+// copy sends the body on. Every piece but the last is sent at once, and the header where the length is unknown.
 func (h *standardHead) copy(sink exchange.Sink) error {
-	buffer := largeBuffers.Get().(*[largeBuffer]byte)
-	defer func() {
-		// An HTTP/2 server may still be writing what a failed write was given.
-		if buffer != nil {
-			largeBuffers.Put(buffer)
-		}
-	}()
-	left := h.response.ContentLength
-	if left < 0 && h.response.Body != http.NoBody {
+	if h.header.Length < 0 && (!h.stream.Ended() || len(h.stream.Trailers()) > 0) {
 		if err := sink.Flush(); err != nil {
 			return clientError{err}
 		}
 	}
-	for {
-		h.silence.Reset(h.fetch.times.read)
-		n, err := h.response.Body.Read(buffer[:])
-		h.fetch.outcome.Bytes += int64(n)
-		if n > 0 {
-			if err := sink.Write(buffer[:n]); err != nil {
-				buffer = nil
+	for left := h.header.Length; ; {
+		p, last, err := h.stream.Read(h.fetch.ctx, h.fetch.times.read)
+		h.fetch.outcome.Bytes += int64(len(p))
+		switch {
+		case len(p) > 0:
+			if err := sink.Write(p); err != nil {
+				// An HTTP/2 server may still be writing what a failed write was given.
+				h.stream.Keep()
 				return clientError{err}
 			}
-			left -= int64(n)
-		}
-		if err == io.EOF {
+			if left -= int64(len(p)); last || left == 0 {
+				continue
+			}
+			if err := sink.Flush(); err != nil {
+				h.stream.Keep()
+				return clientError{err}
+			}
+		case last:
 			h.trailer()
 			return nil
-		}
-		if err != nil {
+		case err == h2.ErrSilent:
+			return errSilence
+		default:
 			return err
-		}
-		if left != 0 {
-			if err := sink.Flush(); err != nil {
-				return clientError{err}
-			}
 		}
 	}
 }
 
 func (h *standardHead) trailer() {
-	for name, values := range h.response.Trailer {
-		if trailerAllowed(name) && len(values) > 0 {
-			if *h.trailers == nil {
-				*h.trailers = http.Header{}
-			}
-			(*h.trailers)[name] = values
+	for _, f := range h.stream.Trailers() {
+		name := canonicalName(f.Name)
+		if !trailerAllowed(name) {
+			continue
 		}
+		if *h.trailers == nil {
+			*h.trailers = http.Header{}
+		}
+		(*h.trailers)[name] = append((*h.trailers)[name], f.Value)
 	}
 }
 
@@ -249,12 +238,19 @@ func (h *standardHead) Close() {
 }
 
 func (h *standardHead) end() {
-	h.silence.Stop()
 	if h.fetch.shared != nil {
 		_ = h.fetch.shared.seal()
 	}
-	_ = h.response.Body.Close()
-	h.cancel(nil)
+	h.stream.Close()
+	h.release()
+}
+
+// release ends the use of the connection.
+func (h *standardHead) release() {
+	if h.released {
+		return
+	}
+	h.released = true
 	s := h.fetch.Standard
 	s.done(h.conn, h.fetch.Pool.idle)
 	s.transports.capacity.leave(h.places)

@@ -3,88 +3,35 @@ package origin
 import (
 	"context"
 	"crypto/tls"
-	"errors"
-	"fmt"
-	"net"
-	"net/http"
 	"net/netip"
 	"slices"
 	"time"
 
 	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/features/origin/h2"
 )
 
 const (
 	// Connections to one origin that are kept at most; each carries as many requests as the origin allows.
 	maxShared = 64
-	// What an origin may send ahead of its clients, for each request and for a connection.
-	sharedStreamBytes = 256 << 10
-	sharedConnBytes   = 64 << 20
 	// How often requests that an origin gave back unprocessed are sent again.
 	maxUnprocessed = 3
 )
 
 // sharedConn is a connection to an origin, and whom it reached.
 type sharedConn struct {
-	*http.ClientConn
-	addr   netip.Addr
-	policy *AddressPolicy
-	// It takes no more requests, and ends with the last one that it carries.
-	alone     bool
+	*h2.Conn
+	addr      netip.Addr
+	policy    *AddressPolicy
 	uses      uint32
 	idleUntil time.Time
 }
-
-// dialling is what a dial is for. It travels in the context, because net/http only hands on an address.
-type dialling struct {
-	origin *origin
-	limit  time.Duration
-	// Set by the dial.
-	reached  *conn
-	settings *settingsConn
-	outcome  exchange.OriginOutcome
-}
-
-type diallingKey struct{}
 
 // dialled is a dial under way that several requests wait for; done is closed once err is set.
 type dialled struct {
 	done    chan struct{}
 	err     error
 	outcome exchange.OriginOutcome
-}
-
-var errNotHTTP2 = errors.New("the origin does not speak HTTP/2")
-
-func (s *Standard) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	to := ctx.Value(diallingKey{}).(*dialling)
-	c, err := s.transports.dialFor(ctx, to.origin, to.limit, "h2", &to.outcome)
-	if err != nil {
-		return nil, err
-	}
-	if secure, ok := c.Conn.(*tls.Conn); ok && secure.ConnectionState().NegotiatedProtocol != "h2" {
-		c.Close()
-		return nil, fail(failTLS, errNotHTTP2)
-	}
-	to.reached, to.settings = c, newSettingsConn(c.Conn)
-	return to.settings, nil
-}
-
-// awaitSettings waits until it is known how many requests the connection takes.
-func (d *dialling) awaitSettings(ctx context.Context) error {
-	timer := time.NewTimer(d.limit)
-	defer timer.Stop()
-	select {
-	case <-d.settings.ready:
-		if d.settings.err != nil {
-			return fail(classOf(d.settings.err), d.settings.err)
-		}
-		return nil
-	case <-timer.C:
-		return fail(failTimeout, errNotHTTP2)
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // take returns a connection with room for one more request, which is reserved. Requests that come while a connection is
@@ -147,9 +94,9 @@ func (s *Standard) make(ctx context.Context, o *origin, limit time.Duration, out
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Reserve(); err != nil {
-		_ = c.Close()
-		return nil, fail(failConnect, err)
+	if !c.Reserve() {
+		c.Close()
+		return nil, fail(failConnect, h2.ErrUnprocessed)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,29 +104,44 @@ func (s *Standard) make(ctx context.Context, o *origin, limit time.Duration, out
 		s.open[o.dial] = append(list, c)
 		s.sweepLater()
 	} else {
-		c.alone = true
+		c.Drain()
 	}
 	return c, nil
 }
 
+// dialOnce makes a connection, and waits until it is known how many requests it takes. Until then nobody knows whether the
+// origin speaks HTTP/2 at all.
 func (s *Standard) dialOnce(ctx context.Context, o *origin, limit time.Duration, outcome *exchange.OriginOutcome) (*sharedConn, error) {
-	// The request may be over before the dial is.
-	copied := *o
-	to := &dialling{origin: &copied, limit: limit}
-	address := net.JoinHostPort(o.dial.host.Value(), fmt.Sprint(o.dial.port))
-	// TLS is the dial's.
-	made, err := s.client.NewClientConn(context.WithValue(ctx, diallingKey{}, to), "http", address)
-	outcome.Connect, outcome.TLS = to.outcome.Connect, to.outcome.TLS
-	if err == nil {
-		err = to.awaitSettings(ctx)
-	}
+	reached, err := s.transports.dialFor(ctx, o, limit, "h2", outcome)
 	if err != nil {
-		if made != nil {
-			_ = made.Close()
-		}
 		return nil, err
 	}
-	return &sharedConn{ClientConn: made, addr: to.reached.addr, policy: to.reached.policy}, nil
+	if secure, ok := reached.Conn.(*tls.Conn); ok && secure.ConnectionState().NegotiatedProtocol != "h2" {
+		reached.Close()
+		return nil, fail(failTLS, h2.ErrNotHTTP2)
+	}
+	made := h2.New(reached.Conn)
+	if err := awaitSettings(ctx, made, limit); err != nil {
+		made.Close()
+		return nil, err
+	}
+	return &sharedConn{Conn: made, addr: reached.addr, policy: reached.policy}, nil
+}
+
+func awaitSettings(ctx context.Context, c *h2.Conn, limit time.Duration) error {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-c.Ready():
+		if err := c.Err(); err != nil {
+			return fail(classOf(err), err)
+		}
+		return nil
+	case <-timer.C:
+		return fail(failTimeout, h2.ErrNotHTTP2)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // reuse returns a connection that is open already. Where there is none it returns a dial to wait for, which it starts unless
@@ -217,15 +179,15 @@ func (s *Standard) find(key dialKey, maxUses uint32) (found *sharedConn) {
 		}
 		if c.policy != policy {
 			if !policy.Allows(c.addr) {
-				c.retire()
+				c.Drain()
 				continue
 			}
 			c.policy = policy
 		}
-		if found == nil && c.Reserve() == nil {
+		if found == nil && c.Reserve() {
 			found = c
 			if c.uses++; c.uses >= maxUses {
-				c.alone = true
+				c.Drain()
 				continue
 			}
 		}
@@ -245,22 +207,11 @@ func (s *Standard) keep(key dialKey, list []*sharedConn) {
 	}
 }
 
-// retire has a connection end with its last request, under the lock.
-func (c *sharedConn) retire() {
-	c.alone = true
-	if c.InFlight() == 0 {
-		_ = c.Close()
-	}
-}
-
 // done ends the use of a connection by a request.
 func (s *Standard) done(c *sharedConn, idle time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.idleUntil = time.Now().Add(idle)
-	if c.alone {
-		c.retire()
-	}
 }
 
 // sweepLater has idle connections looked at, under the lock.
@@ -283,10 +234,10 @@ func (s *Standard) sweep() {
 			case c.Err() != nil:
 				return true
 			case c.policy != policy && !policy.Allows(c.addr):
-				c.retire()
+				c.Drain()
 				return true
 			case c.InFlight() == 0 && now.After(c.idleUntil):
-				_ = c.Close()
+				c.Close()
 				return true
 			}
 			return false
@@ -298,11 +249,14 @@ func (s *Standard) sweep() {
 	}
 }
 
-// CloseIdle closes all connections that carry no request.
+// CloseIdle closes all connections that carry no request, and has the others end with their last one.
 func (s *Standard) CloseIdle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for key, list := range s.open {
-		s.keep(key, slices.DeleteFunc(list, func(c *sharedConn) bool { return c.InFlight() == 0 && c.Close() == nil }))
+	for _, list := range s.open {
+		for _, c := range list {
+			c.Drain()
+		}
 	}
+	clear(s.open)
 }

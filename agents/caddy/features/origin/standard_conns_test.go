@@ -355,3 +355,42 @@ func TestChecksOverHTTP2(t *testing.T) {
 		}
 	}
 }
+
+// An origin that hangs on a connection that was used before has had its time: the request does not go out to it again.
+func TestSharedRequestsHangOnce(t *testing.T) {
+	var asked atomic.Int64
+	o := framedOrigin(t, func(f *frames, _ int64) {
+		f.respond(f.request(), "ok ")
+		for f.request() != 0 {
+			asked.Add(1)
+		}
+	})
+	e := newStandardEdge(t, settings(func(p *configv1.OriginPool) { p.ReadTimeoutMs = 100 }), originAt("a", o.Addr().String()))
+	e.wantGet("/", 200, "ok ")
+	e.wantGet("/", 504, "edge: origin-timeout")
+	if n := asked.Load(); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
+// Informational responses go on to clients, and the origin's own 100 (Continue) does not.
+func TestSharedInterimResponses(t *testing.T) {
+	o := framedOrigin(t, func(f *frames, _ int64) {
+		stream := f.request()
+		var block bytes.Buffer
+		hpackOf := hpack.NewEncoder(&block)
+		for _, fields := range [][]string{{":status", "100"}, {":status", "103", "link", "</a>"}} {
+			block.Reset()
+			for i := 0; i < len(fields); i += 2 {
+				_ = hpackOf.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
+			}
+			_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true})
+		}
+		f.respond(stream, "ok")
+	})
+	e := newStandardEdge(t, settings(), originAt("a", o.Addr().String()))
+	answer := e.raw("GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n")
+	if !strings.HasPrefix(answer, "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\n") {
+		t.Error(answer)
+	}
+}

@@ -2,86 +2,46 @@ package origin
 
 import (
 	"bytes"
-	"context"
-	"io"
-	"net/http"
-	"net/url"
-	"strings"
+
+	"edge.svc/caddy/features/origin/h2"
 )
 
-// standardRequest is the request as the own client would send it, for net/http. ended is called once a body that comes from
-// a client was read.
-func (t *fetch) standardRequest(ctx context.Context, o *origin, ended func()) *http.Request {
+// sharedRequest is the request as the own client would send it, for HTTP/2.
+func (t *fetch) sharedRequest(o *origin) h2.Request {
 	t.head = t.appendHead(t.head[:0], o)
-	host, header := fieldsOf(string(t.head))
-	request := (&http.Request{
-		Method: t.out.MethodOf(t.in), URL: t.standardURL(o, host), Host: host, Header: header, ContentLength: t.length,
-		Proto: "HTTP/2.0", ProtoMajor: 2,
-	}).WithContext(ctx)
-	switch {
-	case t.stream:
-		if t.shared == nil {
-			t.body.Stream()
-			t.shared = &sharedBody{body: t.body}
-		}
-		request.Trailer = http.Header{}
-		for name := range t.in.Trailer {
-			if trailerPasses(name) {
-				request.Trailer[name] = nil
-			}
-		}
-		request.Body = t.shared.begin(request.Trailer, ended)
-	case len(t.small) > 0:
-		request.Body = io.NopCloser(bytes.NewReader(t.small))
+	text := len(t.head)
+	t.head = appendBlock(t.head, t.head[:text], o.dial.tls != plain)
+	return h2.Request{
+		Block: t.head[text:], Body: t.small, Streamed: t.stream, HeadOnly: t.out.MethodOf(t.in) == "HEAD",
 	}
-	return request
 }
 
-// fieldsOf reads what appendHead wrote, but for the fields in which HTTP/2 has another form.
-func fieldsOf(head string) (host string, header http.Header) {
-	_, head, _ = strings.Cut(head, "\r\n")
-	count := strings.Count(head, "\r\n")
-	header = make(http.Header, count)
-	slab := make([]string, 0, count)
+var (
+	lineEnd       = []byte("\r\n")
+	hostField     = []byte("Host: ")
+	versionOfHTTP = []byte(" HTTP/1.1")
+	schemeNames   = map[bool][]byte{false: []byte("http"), true: []byte("https")}
+)
+
+// appendBlock appends what appendHead wrote as a header block, without the fields in which HTTP/2 has another form. The host
+// is the first field.
+func appendBlock(b, head []byte, secure bool) []byte {
+	line, head, _ := bytes.Cut(head, lineEnd)
+	method, path, _ := bytes.Cut(line, []byte{' '})
+	path = bytes.TrimSuffix(path, versionOfHTTP)
+	host, head, _ := bytes.Cut(head, lineEnd)
+	b = h2.AppendRequest(b, method, schemeNames[secure], bytes.TrimPrefix(host, hostField), path)
 	for {
-		line, rest, _ := strings.Cut(head, "\r\n")
-		if line == "" {
-			break
+		line, rest, _ := bytes.Cut(head, lineEnd)
+		if len(line) == 0 {
+			return b
 		}
 		head = rest
-		name, value, _ := strings.Cut(line, ": ")
-		switch name {
-		case "Host":
-			host = value
-			continue
-		case "Connection", "Content-Length", "Transfer-Encoding", "Trailer":
+		name, value, _ := bytes.Cut(line, []byte(": "))
+		switch string(name) {
+		case "Connection", "Transfer-Encoding":
 			continue
 		}
-		if have := header[name]; have != nil {
-			header[name] = append(have, value)
-			continue
-		}
-		slab = append(slab, value)
-		header[name] = slab[len(slab)-1 : len(slab) : len(slab)]
+		b = h2.AppendField(b, name, value)
 	}
-	if header["User-Agent"] == nil {
-		// Else net/http has one of its own.
-		header["User-Agent"] = nil
-	}
-	return host, header
-}
-
-// standardURL has net/http send the target as it was asked for, in whatever spelling.
-func (t *fetch) standardURL(o *origin, host string) *url.URL {
-	u := &url.URL{Scheme: "http", Host: host}
-	if o.dial.tls != plain {
-		u.Scheme = "https"
-	}
-	raw, query, asked := strings.Cut(string(appendTarget(nil, t.out.TargetOf(t.in).Raw)), "?")
-	u.RawQuery, u.ForceQuery = query, asked
-	if u.Opaque = raw; strings.HasPrefix(raw, "//") {
-		// It would be taken for an authority; net/http cuts its own off.
-		u.Opaque = "//" + host + raw
-	}
-	return u
 }

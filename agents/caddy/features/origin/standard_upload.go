@@ -2,19 +2,26 @@ package origin
 
 import (
 	"io"
-	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"edge.svc/caddy/exchange"
+	"edge.svc/caddy/features/origin/h2"
 )
 
-// maxKeptUpload is how much of a body is kept until its origin responds, to send it again where an origin gave the request
-// back unprocessed.
-const maxKeptUpload = 16 << 10
+const (
+	// maxKeptUpload is how much of a body is kept until its origin responds, to send it again where an origin gave the
+	// request back unprocessed.
+	maxKeptUpload = 16 << 10
+	// A frame of a body.
+	uploadFrame = 16 << 10
+)
 
-// sharedBody is the body of a request in the hands of net/http, which may read it after its answer, until seal. Each attempt
-// reads it by a sharedReader of its own; only the latest one gets anything.
+var uploadFrames = sync.Pool{New: func() any { return new([uploadFrame]byte) }}
+
+// sharedBody is the body of a request that goes out beside the response, until seal. Each attempt reads it by a sharedReader
+// of its own; only the latest one gets anything.
 type sharedBody struct {
 	body   *exchange.Body
 	latest atomic.Pointer[sharedReader]
@@ -31,18 +38,58 @@ type sharedBody struct {
 // sharedReader is what one attempt reads of the body.
 type sharedReader struct {
 	*sharedBody
-	// Fields after the body, by the names that were announced.
-	trailer http.Header
-	// Called once everything was read.
-	ended func()
-	at    int64
+	at int64
 }
 
-// begin has a new attempt read the body from its beginning. A read of the attempt before may go on; what it brings is kept.
-func (b *sharedBody) begin(trailer http.Header, ended func()) io.ReadCloser {
-	r := &sharedReader{sharedBody: b, trailer: trailer, ended: ended}
-	b.latest.Store(r)
-	return r
+// sendBeside sends the body of a request while its response comes: a stream, or what did not go out at once.
+func (t *fetch) sendBeside(s *h2.Stream, rest []byte) {
+	pause := t.times.send
+	if t.x != nil && exchange.IsGRPC(t.x) {
+		pause = conversationIdle
+	}
+	if !t.stream {
+		exchange.Go("uploading a request body", func() {
+			if err := s.Write(rest, true, pause); err == h2.ErrSilent {
+				s.Cancel(errSilence)
+			}
+		}, func() { s.Cancel(errUploadPanicked) })
+		return
+	}
+	if t.shared == nil {
+		t.body.Stream()
+		t.shared = &sharedBody{body: t.body}
+	}
+	r := &sharedReader{sharedBody: t.shared}
+	t.shared.latest.Store(r)
+	exchange.Go("uploading a request body", func() {
+		switch err := r.sendTo(s, pause); err {
+		case nil, h2.ErrStopped:
+		case h2.ErrSilent:
+			s.Cancel(errSilence)
+		default:
+			s.Cancel(err)
+		}
+	}, func() { s.Cancel(errUploadPanicked) })
+}
+
+// sendTo sends the body, and the fields after it.
+func (r *sharedReader) sendTo(s *h2.Stream, pause time.Duration) error {
+	buffer := uploadFrames.Get().(*[uploadFrame]byte)
+	defer uploadFrames.Put(buffer)
+	for {
+		n, err := r.Read(buffer[:])
+		if n > 0 {
+			if err := s.Write(buffer[:n], false, pause); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF {
+			return s.End(r.trailer())
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // Read reads from the client, after what an attempt before has read.
@@ -65,13 +112,26 @@ func (r *sharedReader) Read(p []byte) (int, error) {
 			return n, nil
 		}
 	}
-	if b.err == io.EOF {
-		for name := range r.trailer {
-			r.trailer[name] = b.body.Trailer[name]
+	return 0, b.err
+}
+
+// trailer is the header block of the fields after the body, by the names that were announced.
+func (r *sharedReader) trailer() (block []byte) {
+	b := r.sharedBody
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.sealed {
+		return nil
+	}
+	for name, values := range b.body.Trailer {
+		if !trailerPasses(name) {
+			continue
+		}
+		for _, value := range values {
+			block = h2.AppendField(block, []byte(name), appendValue(nil, value))
 		}
 	}
-	r.ended()
-	return 0, b.err
+	return block
 }
 
 func (b *sharedBody) receive(p []byte) (n int) {
@@ -91,9 +151,6 @@ func (b *sharedBody) receive(p []byte) (n int) {
 
 // settle ends keeping the body for another attempt.
 func (b *sharedBody) settle() { b.settled.Store(true) }
-
-// Close is for net/http; the body is the exchange's.
-func (r *sharedReader) Close() error { return nil }
 
 func (b *sharedBody) over() bool {
 	if !b.mu.TryLock() {
