@@ -43,6 +43,7 @@ import {
   type WatchEvent,
 } from '../../proto/gen/svc/node/v1/node_pb.js';
 import type { ChallengeKeys, ReportSecurityRequest } from '../../proto/gen/svc/node/v1/security_pb.js';
+import type { Task, TaskResult } from '../../proto/gen/svc/node/v1/tasks_pb.js';
 import {
   certificatePin,
   fetchPinnedAuthority,
@@ -255,6 +256,16 @@ export class NodeChannel {
   /** Answers what the console watches now. */
   async reportVitals(request: Init<ReportVitalsRequest>, options?: CallOptions): Promise<VitalWatch | undefined> {
     return (await this.connection.client.reportVitals(request, options)).vitalWatch;
+  }
+
+  /** Leases tasks that wait for this node, at most `limit`. */
+  async takeTasks(limit: number, options?: CallOptions): Promise<readonly Task[]> {
+    return (await this.connection.client.takeTasks({ limit }, options)).tasks;
+  }
+
+  /** Answers ids of results that the console refuses: the task is another attempt's now. */
+  async reportTasks(results: readonly Init<TaskResult>[], options?: CallOptions): Promise<readonly string[]> {
+    return (await this.connection.client.reportTasks({ results: [...results] }, options)).refused;
   }
 
   renewCertificate(csrPem: string, options?: CallOptions): Promise<RenewCertificateResponse> {

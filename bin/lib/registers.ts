@@ -87,6 +87,20 @@ export const REGISTERS: readonly Register[] = [
     exports: /^feature$/,
   },
   {
+    file: 'services/gen/node-tasks.ts',
+    list: 'NODE_TASKS',
+    folder: 'services',
+    files: /^[a-z0-9-]+\/[a-z0-9-]+[.]task[.]ts$/,
+    exports: /^[a-z]\w*Task$/,
+  },
+  {
+    file: 'agents/edge/gen/tasks.ts',
+    list: 'TASK_KINDS',
+    folder: 'agents/edge',
+    files: /^[a-z0-9-]+\/[a-z0-9-]+[.]task[.]ts$/,
+    exports: /^[a-z]\w*Task$/,
+  },
+  {
     file: 'agents/edge/gen/parts.ts',
     list: 'PARTS',
     folder: 'agents/edge',

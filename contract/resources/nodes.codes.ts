@@ -3,6 +3,11 @@ import { type ErrorEntries, entry } from '../error-entry.ts';
 
 export const errors = {
   NODE_NOT_FOUND: entry(404, 'This node does not exist.'),
+  NODE_OFFLINE: entry(
+    409,
+    'The node in `data.node` is not connected, or did not respond in time. Choose another node.',
+  ),
+  NODE_TASK_FAILED: entry(409, 'The node in `data.node` could not do the task; `data.code` is its result code.'),
 } satisfies ErrorEntries;
 
 export const attention = {

@@ -1,13 +1,15 @@
-// A test of an origin from the console: what a request to it meets, step by step.
+// A test of an origin from the console or from a node: what a request to it meets, step by step.
 import Type, { type Static } from 'typebox';
 import { procedure, resource } from '../procedure.ts';
-import { Input, Nullable, OneOf } from '../scalars/common.ts';
+import { Id, Input, Nullable, OneOf } from '../scalars/common.ts';
 import { OriginInput, OriginSettings } from './site-origins.ts';
 
 /** Tests of one user in a minute, at most. */
 export const ORIGIN_TESTS_A_MINUTE = 20;
 /** Of a whole test. */
 export const ORIGIN_TEST_SECONDS = 10;
+/** The same from a node; the ways to it and back come on top. */
+export const NODE_TEST_SECONDS = 8;
 const MAX_PATH = 1024;
 
 export const ORIGIN_TEST_STEPS = ['address', 'connect', 'tls', 'response'] as const;
@@ -48,32 +50,34 @@ export const OriginTest = Type.Object({
 });
 export type OriginTest = Static<typeof OriginTest>;
 
+const asked = {
+  origin: OriginInput,
+  host: Type.Optional(
+    Type.String({
+      maxLength: 1024,
+      examples: ['shop.example.com'],
+      description: '`Host` of the request if the origin has no host header. Default: the address of the origin.',
+    }),
+  ),
+  path: Type.Optional(
+    Type.String({
+      maxLength: MAX_PATH,
+      pattern: '^/[!-~]*$',
+      default: '/',
+      examples: ['/'],
+      description: 'Path and query of the request.',
+    }),
+  ),
+  tlsVerify: Type.Optional(OriginSettings.properties.tlsVerify),
+  protocol: Type.Optional(OriginSettings.properties.protocol),
+};
+
 export const originTest = resource('sites', {
   tryOrigin: procedure({
     method: 'POST',
     path: '/origins/try',
     summary: `Tests an origin from the console, for at most ${ORIGIN_TEST_SECONDS} seconds.`,
-    input: Input({
-      origin: OriginInput,
-      host: Type.Optional(
-        Type.String({
-          maxLength: 1024,
-          examples: ['shop.example.com'],
-          description: '`Host` of the request if the origin has no host header. Default: the address of the origin.',
-        }),
-      ),
-      path: Type.Optional(
-        Type.String({
-          maxLength: MAX_PATH,
-          pattern: '^/[!-~]*$',
-          default: '/',
-          examples: ['/'],
-          description: 'Path and query of the request.',
-        }),
-      ),
-      tlsVerify: Type.Optional(OriginSettings.properties.tlsVerify),
-      protocol: Type.Optional(OriginSettings.properties.protocol),
-    }),
+    input: Input(asked),
     output: OriginTest,
     slow: true,
     status: 200,
@@ -82,5 +86,26 @@ export const originTest = resource('sites', {
     audit: null,
     idempotency: 'accepted',
     errors: ['ORIGIN_HOST_HEADER_INVALID', 'ORIGIN_TEST_LIMIT'],
+  }),
+  tryOriginFromNode: procedure({
+    method: 'POST',
+    path: '/nodes/{id}/origins/try',
+    summary: `Tests an origin from a node, for at most ${NODE_TEST_SECONDS} seconds.`,
+    input: Input({ id: Id, ...asked }),
+    output: OriginTest,
+    slow: true,
+    status: 200,
+    access: 'operator',
+    readOnly: false,
+    audit: null,
+    idempotency: 'accepted',
+    errors: [
+      'NODE_CAPABILITY_REQUIRED',
+      'NODE_NOT_FOUND',
+      'NODE_OFFLINE',
+      'NODE_TASK_FAILED',
+      'ORIGIN_HOST_HEADER_INVALID',
+      'ORIGIN_TEST_LIMIT',
+    ],
   }),
 });

@@ -25,7 +25,7 @@ const GIB = 1024 * MIB;
 
 /** Many times what an agent under attack needs. The largest body, 16 MiB, has room in each lane. */
 export const BUDGETS = {
-  /** Positions, heartbeats, streams, certificates of the node itself. */
+  /** Positions, heartbeats, streams, tasks, certificates of the node itself. */
   control: { atOnce: 8, waiting: 24, bytesAtOnce: 16 * MIB, calls: 3_000, rows: 100_000, bytes: 256 * MIB },
   /** Bans and security events that the node reports. */
   security: { atOnce: 4, waiting: 16, bytesAtOnce: 16 * MIB, calls: 600, rows: 30_000, bytes: 512 * MIB },

@@ -20,6 +20,7 @@ import { Gate } from './gate.ts';
 import { NodeReports } from './node-reports.ts';
 import { Propagation } from './propagation.ts';
 import { Strangers } from './strangers.ts';
+import { TaskBell } from './tasks/task-bell.ts';
 import { REFUSED, WatchHub } from './watch/watch-hub.ts';
 
 const REFRESH_MS = 2_000;
@@ -44,6 +45,7 @@ export class ChannelServer implements Listener {
   readonly #reports: NodeReports;
   readonly #propagation = new Propagation();
   readonly #strangers: Strangers;
+  readonly #tasks: TaskBell;
   readonly #sessions = new Set<ServerHttp2Session>();
   readonly #timers: NodeJS.Timeout[] = [];
   readonly #http1: Http1Server;
@@ -58,6 +60,7 @@ export class ChannelServer implements Listener {
     this.#reports = new NodeReports(runtime);
     this.#strangers = new Strangers(runtime);
     this.#hub = new WatchHub(runtime, (nodeId) => this.#reports.forget(nodeId), this.#propagation);
+    this.#tasks = new TaskBell(runtime, this.#hub);
     watchMetrics(runtime, this.#hub);
     watchLagging(runtime, this.#hub, this.#reports);
     // Never listens: it is handed the connections that chose HTTP/1.1. It begins to keep its time limits when it is told
@@ -116,6 +119,7 @@ export class ChannelServer implements Listener {
     });
     server.on('error', (err) => log.error({ err }, 'node channel listener failed'));
     this.#hub.start();
+    this.#tasks.start();
     this.#keepFresh(authenticator, certificate);
     const { address: host, port } = server.address() as { address: string; port: number };
     return { host, port };
@@ -124,6 +128,7 @@ export class ChannelServer implements Listener {
   async close(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer);
     this.#strangers.stop();
+    await this.#tasks.stop();
     const server = this.#server;
     const closed = new Promise<void>((resolve) => (server ? server.close(() => resolve()) : resolve()));
     // Streams first: nodes look for another process while calls still end here.

@@ -34,6 +34,7 @@ import type { NodeIdentity } from './identity.ts';
 import { type Calls, isPlain, servePlain } from './plain-calls.ts';
 import { getChallengeKeys, reportBans, reportSecurity } from './security-calls.ts';
 import { getSessionTicketKeys } from './session-ticket-keys.ts';
+import { reportTasks, takeTasks } from './tasks/task-calls.ts';
 import { Turns } from './turns.ts';
 
 export type Handler = (exchange: Exchange, caller: Caller) => void;
@@ -162,6 +163,11 @@ function nodeCalls(context: CallContext, authority: CertificateAuthority): Calls
     getSessionTicketKeys: (_request, { node }) => getSessionTicketKeys(context, known(node)),
     getAcmeTokens: (_request, { node }) => getAcmeTokens(context, known(node)),
     getFeed: (request, { node }) => getFeed(context, known(node), request),
+    takeTasks: (request, { node }) => takeTasks(context, known(node), request),
+    reportTasks: async (request, { node, allowance }) => {
+      allowance.rows(request.results.length);
+      return reportTasks(context, known(node), request);
+    },
   };
 }
 
@@ -182,6 +188,8 @@ function routeNodeCalls(router: ConnectRouter, calls: Calls): void {
   router.rpc(method.getSessionTicketKeys, (request, call) => calls.getSessionTicketKeys(request, callerOf(call)));
   router.rpc(method.getAcmeTokens, (request, call) => calls.getAcmeTokens(request, callerOf(call)));
   router.rpc(method.getFeed, (request, call) => calls.getFeed(request, callerOf(call)));
+  router.rpc(method.takeTasks, (request, call) => calls.takeTasks(request, callerOf(call)));
+  router.rpc(method.reportTasks, (request, call) => calls.reportTasks(request, callerOf(call)));
 }
 
 function known(node: NodeIdentity | null): NodeIdentity {

@@ -39,6 +39,7 @@ export default (runtime: Runtime): ServiceSchema => {
         implement(siteStanding.standing, (input) => standingOf(runtime, input)),
         implement(originHealth.originHealth, (input) => originHealthOf(runtime, input)),
         implement(originTest.tryOrigin, (input, call) => originTests.run(input, call)),
+        implement(originTest.tryOriginFromNode, (input, call) => originTests.runFromNode(input, call)),
         implement(sites.launch, (input) => launchCheck(runtime, input)),
         implement(originAllowList.get, () => getOriginAllowList(runtime)),
         implement(originAllowList.set, (input, call) => setOriginAllowList(runtime, input, call)),

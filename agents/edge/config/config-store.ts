@@ -629,4 +629,10 @@ function place(row: Row): number {
 }
 
 /** Kinds the agent itself understands; see nft/allow-list.ts and certificates/certificate-uses.ts. */
-const OBSERVED_KINDS: ReadonlySet<string> = new Set(['client-ip', 'ip-list', 'ip-list-chunk', 'site-https']);
+const OBSERVED_KINDS: ReadonlySet<string> = new Set([
+  'client-ip',
+  'ip-list',
+  'ip-list-chunk',
+  'origin-policy',
+  'site-https',
+]);

@@ -6,6 +6,7 @@ import { configPart } from '../config/config.part.ts';
 import { sessionTicketKeysPart } from '../keys/session-ticket-keys.part.ts';
 import { allowListPart } from '../nft/allow-list.part.ts';
 import { kernelBansPart } from '../nft/kernel-bans.part.ts';
+import { originPolicyPart } from '../origin-test/origin-policy.part.ts';
 import { appliedPart } from '../run/applied.part.ts';
 import { capabilitiesPart } from '../run/capabilities.part.ts';
 import { clockPart } from '../run/clock.part.ts';
@@ -14,6 +15,7 @@ import { originHealthPart } from '../run/origin-health.part.ts';
 import { vitalsPart } from '../run/vitals.part.ts';
 import { protectionPart } from '../security/protection.part.ts';
 import { statisticsPart } from '../stats/statistics.part.ts';
+import { tasksPart } from '../tasks/tasks.part.ts';
 
 export const PARTS = [
   acmePart,
@@ -23,6 +25,7 @@ export const PARTS = [
   sessionTicketKeysPart,
   allowListPart,
   kernelBansPart,
+  originPolicyPart,
   appliedPart,
   capabilitiesPart,
   clockPart,
@@ -31,4 +34,5 @@ export const PARTS = [
   vitalsPart,
   protectionPart,
   statisticsPart,
+  tasksPart,
 ] as const;

@@ -1,4 +1,4 @@
-// Addresses that kernel bans must never drop: the only place where the agent looks into configuration entries.
+// Addresses that kernel bans must never drop.
 
 import { lookup } from 'node:dns/promises';
 import { fromBinary } from '@bufbuild/protobuf';

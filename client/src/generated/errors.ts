@@ -170,6 +170,10 @@ export const ERROR_STATUS = {
   NODE_GROUP_CLUSTER_MISMATCH: 400,
   /** This node does not exist. */
   NODE_NOT_FOUND: 404,
+  /** The node in `data.node` is not connected, or did not respond in time. Choose another node. */
+  NODE_OFFLINE: 409,
+  /** The node in `data.node` could not do the task; `data.code` is its result code. */
+  NODE_TASK_FAILED: 409,
   /** Too many origin tests; a user may run `data.limit` in a minute. Retry after `data.retryAfterSeconds` seconds. */
   ORIGIN_TEST_LIMIT: 429,
   /** `powHighDifficulty` is below `powDifficulty`. Use at least `data.min`. */

@@ -1288,6 +1288,22 @@ export interface NodesMetricsOutput {
   } | null>;
 }
 
+export interface SitesTryOriginFromNodeInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  origin: OriginInput;
+  /** `Host` of the request if the origin has no host header. Default: the address of the origin. Up to 1024 characters. */
+  host?: string | undefined;
+  /** Path and query of the request. Up to 1024 characters; default "/". */
+  path?: string | undefined;
+  /** Whether HTTPS origins must present a valid certificate. Default true. */
+  tlsVerify?: boolean | undefined;
+  /** HTTP version used with origins. http2: by ALPN with HTTPS origins, by prior knowledge with HTTP origins; an origin that does not speak HTTP/2 fails. WebSockets use HTTP/1.1. Nodes need the capability `origin-http2-v1`. Default "http1". */
+  protocol?: 'http1' | 'http2' | undefined;
+}
+
+export type SitesTryOriginFromNodeOutput = OriginTest;
+
 export interface SitesTryOriginInput {
   origin: OriginInput;
   /** `Host` of the request if the origin has no host header. Default: the address of the origin. Up to 1024 characters. */
@@ -3307,6 +3323,12 @@ export interface Operations {
     idempotencyKey: false;
     codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'NODE_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
+  'sites.tryOriginFromNode': {
+    input: SitesTryOriginFromNodeInput;
+    output: SitesTryOriginFromNodeOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'NODE_CAPABILITY_REQUIRED' | 'NODE_NOT_FOUND' | 'NODE_OFFLINE' | 'NODE_TASK_FAILED' | 'ORIGIN_HOST_HEADER_INVALID' | 'ORIGIN_TEST_LIMIT' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
   'sites.tryOrigin': {
     input: SitesTryOriginInput;
     output: SitesTryOriginOutput;
@@ -3907,6 +3929,7 @@ export const OPERATIONS = {
   'nodes.disable': { method: 'POST', path: '/nodes/{id}/disable', query: false, text: false },
   'nodes.enable': { method: 'POST', path: '/nodes/{id}/enable', query: false, text: false },
   'nodes.metrics': { method: 'GET', path: '/nodes/{id}/metrics', query: true, text: false },
+  'sites.tryOriginFromNode': { method: 'POST', path: '/nodes/{id}/origins/try', query: false, text: false },
   'sites.tryOrigin': { method: 'POST', path: '/origins/try', query: false, text: false },
   'overview.get': { method: 'GET', path: '/overview', query: true, text: false },
   'overview.traffic': { method: 'GET', path: '/overview/traffic', query: true, text: false },
@@ -4378,6 +4401,8 @@ export interface Api {
     standing: Call<'sites.standing'>;
     /** Tests an origin from the console, for at most 10 seconds. `POST /origins/try`: For operators; a read-only access key is rejected. */
     tryOrigin: Call<'sites.tryOrigin'>;
+    /** Tests an origin from a node, for at most 8 seconds. `POST /nodes/{id}/origins/try`: For operators; a read-only access key is rejected. */
+    tryOriginFromNode: Call<'sites.tryOriginFromNode'>;
     /** Returns the saved settings of a site that no node runs. `GET /sites/{id}/unpublished`: For operators; a read-only access key suffices. */
     unpublished: Call<'sites.unpublished'>;
     /** Changes the given fields of a site. Inside `originSettings`, omitted `activeHealthCheck`, `tries`, `statusRetry`, `sessionAffinity`, `protocol` and `grpc` keep their values, and inside `cacheSettings` `keepCacheTag`, `xCache` and `purgeMethod`; other omitted fields return to their defaults. `PATCH /sites/{id}`: For operators; a read-only access key is rejected. */

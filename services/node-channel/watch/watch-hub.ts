@@ -129,6 +129,11 @@ export class WatchHub {
     for (const stream of this.#byNode.values()) if (test(stream.node)) stream.end(reason);
   }
 
+  /** Writes a frame to the node if it has a stream here; one that takes nothing at the moment goes without. */
+  tell(nodeId: string, frame: Buffer): void {
+    this.#byNode.get(nodeId)?.writeNow(frame);
+  }
+
   /** The node's capabilities changed: what it may receive did, too. */
   retarget(nodeId: string): void {
     const stream = this.#byNode.get(nodeId);

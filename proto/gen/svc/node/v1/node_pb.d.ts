@@ -11,6 +11,7 @@ import type { BanPosition, BanStatus, GetBansRequestSchema, GetBansResponseSchem
 import type { AcmePosition, GetAcmeTokensRequestSchema, GetAcmeTokensResponseSchema, GetCertificatesRequestSchema, GetCertificatesResponseSchema, GetSessionTicketKeysRequestSchema, GetSessionTicketKeysResponseSchema } from "./certificates_pb.js";
 import type { FeedPosition, GetFeedRequestSchema, GetFeedResponseSchema } from "./feeds_pb.js";
 import type { GetChallengeKeysRequestSchema, GetChallengeKeysResponseSchema, ReportSecurityRequestSchema, ReportSecurityResponseSchema } from "./security_pb.js";
+import type { ReportTasksRequestSchema, ReportTasksResponseSchema, TakeTasksRequestSchema, TakeTasksResponseSchema } from "./tasks_pb.js";
 
 /**
  * Describes the file svc/node/v1/node.proto.
@@ -453,10 +454,14 @@ export declare type KeysChanged = Message<"svc.node.v1.KeysChanged"> & {
 export declare const KeysChangedSchema: GenMessage<KeysChanged>;
 
 /**
+ * Tasks wait for the node: it takes them (TakeTasks).
+ *
  * @generated from message svc.node.v1.TasksPending
  */
 export declare type TasksPending = Message<"svc.node.v1.TasksPending"> & {
   /**
+   * Not used.
+   *
    * @generated from field: uint64 version = 1;
    */
   version: bigint;
@@ -1607,6 +1612,26 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof ReportVitalsRequestSchema;
     output: typeof ReportVitalsResponseSchema;
+  },
+  /**
+   * Takes tasks that wait for the node; each is its own until its lease ends.
+   *
+   * @generated from rpc svc.node.v1.NodeService.TakeTasks
+   */
+  takeTasks: {
+    methodKind: "unary";
+    input: typeof TakeTasksRequestSchema;
+    output: typeof TakeTasksResponseSchema;
+  },
+  /**
+   * A result is taken once.
+   *
+   * @generated from rpc svc.node.v1.NodeService.ReportTasks
+   */
+  reportTasks: {
+    methodKind: "unary";
+    input: typeof ReportTasksRequestSchema;
+    output: typeof ReportTasksResponseSchema;
   },
 }>;
 

@@ -1023,9 +1023,11 @@ func (x *KeysChanged) GetSessionTicketVersion() uint64 {
 	return 0
 }
 
+// Tasks wait for the node: it takes them (TakeTasks).
 type TasksPending struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Version       uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Not used.
+	Version       uint64 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2803,7 +2805,7 @@ var File_svc_node_v1_node_proto protoreflect.FileDescriptor
 
 const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\n" +
-	"\x16svc/node/v1/node.proto\x12\vsvc.node.v1\x1a\x16svc/node/v1/bans.proto\x1a\x1esvc/node/v1/certificates.proto\x1a\x18svc/node/v1/config.proto\x1a\x17svc/node/v1/feeds.proto\x1a\x1asvc/node/v1/security.proto\"i\n" +
+	"\x16svc/node/v1/node.proto\x12\vsvc.node.v1\x1a\x16svc/node/v1/bans.proto\x1a\x1esvc/node/v1/certificates.proto\x1a\x18svc/node/v1/config.proto\x1a\x17svc/node/v1/feeds.proto\x1a\x1asvc/node/v1/security.proto\x1a\x17svc/node/v1/tasks.proto\"i\n" +
 	"\rEnrollRequest\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\tR\x05token\x12\x17\n" +
 	"\acsr_pem\x18\x02 \x01(\tR\x06csrPem\x12)\n" +
@@ -3028,8 +3030,7 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x15RULE_EVENT_CHALLENGED\x10\x04\x12\x19\n" +
 	"\x15RULE_EVENT_REDIRECTED\x10\x05\x12\x16\n" +
 	"\x12RULE_EVENT_APPLIED\x10\x06\x12\x1a\n" +
-	"\x16RULE_EVENT_WAF_MATCHED\x10\a2\xaf\n" +
-	"\n" +
+	"\x16RULE_EVENT_WAF_MATCHED\x10\a2\xcd\v\n" +
 	"\vNodeService\x12A\n" +
 	"\x06Enroll\x12\x1a.svc.node.v1.EnrollRequest\x1a\x1b.svc.node.v1.EnrollResponse\x12_\n" +
 	"\x10RenewCertificate\x12$.svc.node.v1.RenewCertificateRequest\x1a%.svc.node.v1.RenewCertificateResponse\x12=\n" +
@@ -3047,7 +3048,9 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\rGetAcmeTokens\x12!.svc.node.v1.GetAcmeTokensRequest\x1a\".svc.node.v1.GetAcmeTokensResponse\x12D\n" +
 	"\aGetFeed\x12\x1b.svc.node.v1.GetFeedRequest\x1a\x1c.svc.node.v1.GetFeedResponse\x12Y\n" +
 	"\x0eReportSecurity\x12\".svc.node.v1.ReportSecurityRequest\x1a#.svc.node.v1.ReportSecurityResponse\x12S\n" +
-	"\fReportVitals\x12 .svc.node.v1.ReportVitalsRequest\x1a!.svc.node.v1.ReportVitalsResponseB'Z%edge.svc/caddy/gen/svc/node/v1;nodev1b\x06proto3"
+	"\fReportVitals\x12 .svc.node.v1.ReportVitalsRequest\x1a!.svc.node.v1.ReportVitalsResponse\x12J\n" +
+	"\tTakeTasks\x12\x1d.svc.node.v1.TakeTasksRequest\x1a\x1e.svc.node.v1.TakeTasksResponse\x12P\n" +
+	"\vReportTasks\x12\x1f.svc.node.v1.ReportTasksRequest\x1a .svc.node.v1.ReportTasksResponseB'Z%edge.svc/caddy/gen/svc/node/v1;nodev1b\x06proto3"
 
 var (
 	file_svc_node_v1_node_proto_rawDescOnce sync.Once
@@ -3115,15 +3118,19 @@ var file_svc_node_v1_node_proto_goTypes = []any{
 	(*GetAcmeTokensRequest)(nil),         // 48: svc.node.v1.GetAcmeTokensRequest
 	(*GetFeedRequest)(nil),               // 49: svc.node.v1.GetFeedRequest
 	(*ReportSecurityRequest)(nil),        // 50: svc.node.v1.ReportSecurityRequest
-	(*GetConfigResponse)(nil),            // 51: svc.node.v1.GetConfigResponse
-	(*GetBansResponse)(nil),              // 52: svc.node.v1.GetBansResponse
-	(*ReportBansResponse)(nil),           // 53: svc.node.v1.ReportBansResponse
-	(*GetChallengeKeysResponse)(nil),     // 54: svc.node.v1.GetChallengeKeysResponse
-	(*GetCertificatesResponse)(nil),      // 55: svc.node.v1.GetCertificatesResponse
-	(*GetSessionTicketKeysResponse)(nil), // 56: svc.node.v1.GetSessionTicketKeysResponse
-	(*GetAcmeTokensResponse)(nil),        // 57: svc.node.v1.GetAcmeTokensResponse
-	(*GetFeedResponse)(nil),              // 58: svc.node.v1.GetFeedResponse
-	(*ReportSecurityResponse)(nil),       // 59: svc.node.v1.ReportSecurityResponse
+	(*TakeTasksRequest)(nil),             // 51: svc.node.v1.TakeTasksRequest
+	(*ReportTasksRequest)(nil),           // 52: svc.node.v1.ReportTasksRequest
+	(*GetConfigResponse)(nil),            // 53: svc.node.v1.GetConfigResponse
+	(*GetBansResponse)(nil),              // 54: svc.node.v1.GetBansResponse
+	(*ReportBansResponse)(nil),           // 55: svc.node.v1.ReportBansResponse
+	(*GetChallengeKeysResponse)(nil),     // 56: svc.node.v1.GetChallengeKeysResponse
+	(*GetCertificatesResponse)(nil),      // 57: svc.node.v1.GetCertificatesResponse
+	(*GetSessionTicketKeysResponse)(nil), // 58: svc.node.v1.GetSessionTicketKeysResponse
+	(*GetAcmeTokensResponse)(nil),        // 59: svc.node.v1.GetAcmeTokensResponse
+	(*GetFeedResponse)(nil),              // 60: svc.node.v1.GetFeedResponse
+	(*ReportSecurityResponse)(nil),       // 61: svc.node.v1.ReportSecurityResponse
+	(*TakeTasksResponse)(nil),            // 62: svc.node.v1.TakeTasksResponse
+	(*ReportTasksResponse)(nil),          // 63: svc.node.v1.ReportTasksResponse
 }
 var file_svc_node_v1_node_proto_depIdxs = []int32{
 	5,  // 0: svc.node.v1.EnrollRequest.info:type_name -> svc.node.v1.NodeInfo
@@ -3191,24 +3198,28 @@ var file_svc_node_v1_node_proto_depIdxs = []int32{
 	49, // 62: svc.node.v1.NodeService.GetFeed:input_type -> svc.node.v1.GetFeedRequest
 	50, // 63: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
 	18, // 64: svc.node.v1.NodeService.ReportVitals:input_type -> svc.node.v1.ReportVitalsRequest
-	2,  // 65: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
-	4,  // 66: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
-	9,  // 67: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
-	16, // 68: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
-	28, // 69: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
-	51, // 70: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
-	52, // 71: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
-	53, // 72: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
-	30, // 73: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
-	54, // 74: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
-	55, // 75: svc.node.v1.NodeService.GetCertificates:output_type -> svc.node.v1.GetCertificatesResponse
-	56, // 76: svc.node.v1.NodeService.GetSessionTicketKeys:output_type -> svc.node.v1.GetSessionTicketKeysResponse
-	57, // 77: svc.node.v1.NodeService.GetAcmeTokens:output_type -> svc.node.v1.GetAcmeTokensResponse
-	58, // 78: svc.node.v1.NodeService.GetFeed:output_type -> svc.node.v1.GetFeedResponse
-	59, // 79: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
-	19, // 80: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
-	65, // [65:81] is the sub-list for method output_type
-	49, // [49:65] is the sub-list for method input_type
+	51, // 65: svc.node.v1.NodeService.TakeTasks:input_type -> svc.node.v1.TakeTasksRequest
+	52, // 66: svc.node.v1.NodeService.ReportTasks:input_type -> svc.node.v1.ReportTasksRequest
+	2,  // 67: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
+	4,  // 68: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
+	9,  // 69: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
+	16, // 70: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
+	28, // 71: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
+	53, // 72: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
+	54, // 73: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
+	55, // 74: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
+	30, // 75: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
+	56, // 76: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
+	57, // 77: svc.node.v1.NodeService.GetCertificates:output_type -> svc.node.v1.GetCertificatesResponse
+	58, // 78: svc.node.v1.NodeService.GetSessionTicketKeys:output_type -> svc.node.v1.GetSessionTicketKeysResponse
+	59, // 79: svc.node.v1.NodeService.GetAcmeTokens:output_type -> svc.node.v1.GetAcmeTokensResponse
+	60, // 80: svc.node.v1.NodeService.GetFeed:output_type -> svc.node.v1.GetFeedResponse
+	61, // 81: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
+	19, // 82: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
+	62, // 83: svc.node.v1.NodeService.TakeTasks:output_type -> svc.node.v1.TakeTasksResponse
+	63, // 84: svc.node.v1.NodeService.ReportTasks:output_type -> svc.node.v1.ReportTasksResponse
+	67, // [67:85] is the sub-list for method output_type
+	49, // [49:67] is the sub-list for method input_type
 	49, // [49:49] is the sub-list for extension type_name
 	49, // [49:49] is the sub-list for extension extendee
 	0,  // [0:49] is the sub-list for field type_name
@@ -3224,6 +3235,7 @@ func file_svc_node_v1_node_proto_init() {
 	file_svc_node_v1_config_proto_init()
 	file_svc_node_v1_feeds_proto_init()
 	file_svc_node_v1_security_proto_init()
+	file_svc_node_v1_tasks_proto_init()
 	file_svc_node_v1_node_proto_msgTypes[8].OneofWrappers = []any{
 		(*WatchEvent_Ping)(nil),
 		(*WatchEvent_Target)(nil),

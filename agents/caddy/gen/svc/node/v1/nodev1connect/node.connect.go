@@ -74,6 +74,10 @@ const (
 	// NodeServiceReportVitalsProcedure is the fully-qualified name of the NodeService's ReportVitals
 	// RPC.
 	NodeServiceReportVitalsProcedure = "/svc.node.v1.NodeService/ReportVitals"
+	// NodeServiceTakeTasksProcedure is the fully-qualified name of the NodeService's TakeTasks RPC.
+	NodeServiceTakeTasksProcedure = "/svc.node.v1.NodeService/TakeTasks"
+	// NodeServiceReportTasksProcedure is the fully-qualified name of the NodeService's ReportTasks RPC.
+	NodeServiceReportTasksProcedure = "/svc.node.v1.NodeService/ReportTasks"
 )
 
 // NodeServiceClient is a client for the svc.node.v1.NodeService service.
@@ -104,6 +108,10 @@ type NodeServiceClient interface {
 	ReportSecurity(context.Context, *connect.Request[v1.ReportSecurityRequest]) (*connect.Response[v1.ReportSecurityResponse], error)
 	// Every 5 s while the console watches sites that just changed. One that is lost is not repeated.
 	ReportVitals(context.Context, *connect.Request[v1.ReportVitalsRequest]) (*connect.Response[v1.ReportVitalsResponse], error)
+	// Takes tasks that wait for the node; each is its own until its lease ends.
+	TakeTasks(context.Context, *connect.Request[v1.TakeTasksRequest]) (*connect.Response[v1.TakeTasksResponse], error)
+	// A result is taken once.
+	ReportTasks(context.Context, *connect.Request[v1.ReportTasksRequest]) (*connect.Response[v1.ReportTasksResponse], error)
 }
 
 // NewNodeServiceClient constructs a client for the svc.node.v1.NodeService service. By default, it
@@ -213,6 +221,18 @@ func NewNodeServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(nodeServiceMethods.ByName("ReportVitals")),
 			connect.WithClientOptions(opts...),
 		),
+		takeTasks: connect.NewClient[v1.TakeTasksRequest, v1.TakeTasksResponse](
+			httpClient,
+			baseURL+NodeServiceTakeTasksProcedure,
+			connect.WithSchema(nodeServiceMethods.ByName("TakeTasks")),
+			connect.WithClientOptions(opts...),
+		),
+		reportTasks: connect.NewClient[v1.ReportTasksRequest, v1.ReportTasksResponse](
+			httpClient,
+			baseURL+NodeServiceReportTasksProcedure,
+			connect.WithSchema(nodeServiceMethods.ByName("ReportTasks")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -234,6 +254,8 @@ type nodeServiceClient struct {
 	getFeed              *connect.Client[v1.GetFeedRequest, v1.GetFeedResponse]
 	reportSecurity       *connect.Client[v1.ReportSecurityRequest, v1.ReportSecurityResponse]
 	reportVitals         *connect.Client[v1.ReportVitalsRequest, v1.ReportVitalsResponse]
+	takeTasks            *connect.Client[v1.TakeTasksRequest, v1.TakeTasksResponse]
+	reportTasks          *connect.Client[v1.ReportTasksRequest, v1.ReportTasksResponse]
 }
 
 // Enroll calls svc.node.v1.NodeService.Enroll.
@@ -316,6 +338,16 @@ func (c *nodeServiceClient) ReportVitals(ctx context.Context, req *connect.Reque
 	return c.reportVitals.CallUnary(ctx, req)
 }
 
+// TakeTasks calls svc.node.v1.NodeService.TakeTasks.
+func (c *nodeServiceClient) TakeTasks(ctx context.Context, req *connect.Request[v1.TakeTasksRequest]) (*connect.Response[v1.TakeTasksResponse], error) {
+	return c.takeTasks.CallUnary(ctx, req)
+}
+
+// ReportTasks calls svc.node.v1.NodeService.ReportTasks.
+func (c *nodeServiceClient) ReportTasks(ctx context.Context, req *connect.Request[v1.ReportTasksRequest]) (*connect.Response[v1.ReportTasksResponse], error) {
+	return c.reportTasks.CallUnary(ctx, req)
+}
+
 // NodeServiceHandler is an implementation of the svc.node.v1.NodeService service.
 type NodeServiceHandler interface {
 	// Exchanges a one-time token (ewt_) and a certificate request for a node identity.
@@ -344,6 +376,10 @@ type NodeServiceHandler interface {
 	ReportSecurity(context.Context, *connect.Request[v1.ReportSecurityRequest]) (*connect.Response[v1.ReportSecurityResponse], error)
 	// Every 5 s while the console watches sites that just changed. One that is lost is not repeated.
 	ReportVitals(context.Context, *connect.Request[v1.ReportVitalsRequest]) (*connect.Response[v1.ReportVitalsResponse], error)
+	// Takes tasks that wait for the node; each is its own until its lease ends.
+	TakeTasks(context.Context, *connect.Request[v1.TakeTasksRequest]) (*connect.Response[v1.TakeTasksResponse], error)
+	// A result is taken once.
+	ReportTasks(context.Context, *connect.Request[v1.ReportTasksRequest]) (*connect.Response[v1.ReportTasksResponse], error)
 }
 
 // NewNodeServiceHandler builds an HTTP handler from the service implementation. It returns the path
@@ -449,6 +485,18 @@ func NewNodeServiceHandler(svc NodeServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(nodeServiceMethods.ByName("ReportVitals")),
 		connect.WithHandlerOptions(opts...),
 	)
+	nodeServiceTakeTasksHandler := connect.NewUnaryHandler(
+		NodeServiceTakeTasksProcedure,
+		svc.TakeTasks,
+		connect.WithSchema(nodeServiceMethods.ByName("TakeTasks")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeServiceReportTasksHandler := connect.NewUnaryHandler(
+		NodeServiceReportTasksProcedure,
+		svc.ReportTasks,
+		connect.WithSchema(nodeServiceMethods.ByName("ReportTasks")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/svc.node.v1.NodeService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case NodeServiceEnrollProcedure:
@@ -483,6 +531,10 @@ func NewNodeServiceHandler(svc NodeServiceHandler, opts ...connect.HandlerOption
 			nodeServiceReportSecurityHandler.ServeHTTP(w, r)
 		case NodeServiceReportVitalsProcedure:
 			nodeServiceReportVitalsHandler.ServeHTTP(w, r)
+		case NodeServiceTakeTasksProcedure:
+			nodeServiceTakeTasksHandler.ServeHTTP(w, r)
+		case NodeServiceReportTasksProcedure:
+			nodeServiceReportTasksHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -554,4 +606,12 @@ func (UnimplementedNodeServiceHandler) ReportSecurity(context.Context, *connect.
 
 func (UnimplementedNodeServiceHandler) ReportVitals(context.Context, *connect.Request[v1.ReportVitalsRequest]) (*connect.Response[v1.ReportVitalsResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.node.v1.NodeService.ReportVitals is not implemented"))
+}
+
+func (UnimplementedNodeServiceHandler) TakeTasks(context.Context, *connect.Request[v1.TakeTasksRequest]) (*connect.Response[v1.TakeTasksResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.node.v1.NodeService.TakeTasks is not implemented"))
+}
+
+func (UnimplementedNodeServiceHandler) ReportTasks(context.Context, *connect.Request[v1.ReportTasksRequest]) (*connect.Response[v1.ReportTasksResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.node.v1.NodeService.ReportTasks is not implemented"))
 }

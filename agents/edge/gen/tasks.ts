@@ -1,0 +1,6 @@
+// Written by `npm run generate` from the files it imports. Changes here are lost.
+import { originTestTask } from '../origin-test/origin-test.task.ts';
+
+export const TASK_KINDS = [
+  originTestTask,
+] as const;
