@@ -20,6 +20,12 @@ test.serial('a site is created with two answers, edited, disabled and deleted', 
   await page.getByLabel('Origin', { exact: true }).fill('http://127.0.0.1:9');
   await page.getByRole('button', { name: 'Test from the console' }).click();
   await page.getByText('127.0.0.1 is in a special-purpose range (127.0.0.0/8).').waitFor();
+  await page.getByRole('button', { name: 'Test from a node' }).click();
+  await page
+    .getByRole('menuitem', { name: /^Test from / })
+    .first()
+    .click();
+  await page.getByText('Some nodes of the cluster need an upgrade').waitFor();
   await page.getByLabel('Origin', { exact: true }).fill('127.0.0.1');
   await page.getByRole('button', { name: 'Create site' }).click();
   await page.getByText('is in a special-purpose range').waitFor();
