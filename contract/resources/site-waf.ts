@@ -26,7 +26,7 @@ export const WAF_MODES = ['off', 'detect', 'block'] as const;
 const token = (letters: string) => `[${letters}0-9!#$&'*+.^_~-]{1,127}`;
 const TEXT = '[^\\u0000-\\u001f\\u007f]*';
 
-const RuleId = Type.Integer({ minimum: FIRST_RULE, maximum: LAST_RULE, examples: [942_100] });
+export const RuleId = Type.Integer({ minimum: FIRST_RULE, maximum: LAST_RULE, examples: [942_100] });
 
 const exclusion = {
   ruleId: { ...Nullable(RuleId), description: 'ID of the excluded rule; null with a tag.' },

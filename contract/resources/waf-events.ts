@@ -21,6 +21,16 @@ export const WafEvent = Type.Object(
     threshold: { ...Score, description: 'Score at which the site counts a request as an attack.' },
     blocked: Type.Boolean(),
     rules: Type.Array(Rule, { description: 'Rules that matched, at most 16.' }),
+    rulesSeen: {
+      ...Nullable(Type.Integer({ minimum: 1 })),
+      description: 'Number of rules that matched; null: reported by a node of an older version.',
+    },
+    matchesSeen: {
+      ...Nullable(Type.Integer({ minimum: 1 })),
+      description:
+        'Number of parts in which rules matched, one per rule and part, of which `matches` has at most 32; null: reported ' +
+        'by a node of an older version.',
+    },
     matches: Type.Array(
       Type.Object({
         ruleId: Rule,
@@ -33,8 +43,17 @@ export const WafEvent = Type.Object(
           description:
             'Masked matched text, at most 64 characters; null: not reported, for example without `eventValues`.',
         },
+        points: {
+          ...Nullable(Score),
+          description:
+            'Points that the matches of the rule in this part add to the score; null: reported by a node of an older version.',
+        },
       }),
-      { description: 'Positions of the matches, at most 16. Values are stored masked or not at all.' },
+      {
+        description:
+          'Positions of the matches, at most 32: one of each rule before a second one of any rule. Values are stored ' +
+          'masked or not at all.',
+      },
     ),
   },
   { description: 'A request that matched WAF rules.' },

@@ -1,7 +1,8 @@
 import Type from 'typebox';
 import { procedure, resource } from '../procedure.ts';
-import { Id, Input, Nullable } from '../scalars/common.ts';
-import { GivenExclusion, SavedExclusion } from './site-waf.ts';
+import { Id, Input, Nullable, OneOf } from '../scalars/common.ts';
+import { WAF_PARTS, type WafPart } from '../waf-rule-set.ts';
+import { GivenExclusion, RuleId, SavedExclusion } from './site-waf.ts';
 
 /** Events that are looked at, at most: the newest of the last 7 days. */
 export const MAX_LOOKED_AT = 5000;
@@ -36,7 +37,30 @@ const ExclusionHits = Type.Object({
     description: 'In the order of the settings.',
   }),
 });
-const ExclusionPreview = Type.Object({ ...told, exclusion: SavedExclusion, ...counts });
+/** Exclusions that are previewed together, at most: as many as an event has matches. */
+export const MAX_PREVIEWED = 32;
+
+const ExclusionPreview = Type.Object({
+  ...told,
+  exclusions: Type.Array(SavedExclusion, { description: 'As they would be saved.' }),
+  ...counts,
+  attacks: {
+    ...Nullable(Type.Integer({ minimum: 0 })),
+    description: `Events among \`matched\` that would still be attacks; ${UNKNOWN}`,
+  },
+  remaining: Type.Array(
+    Type.Object({
+      ruleId: RuleId,
+      part: OneOf(Object.keys(WAF_PARTS) as WafPart[], { description: 'all: a part without a name.' }),
+      name: Type.String({ description: 'Name of the argument, cookie or header; empty with `all`.' }),
+      events: Type.Integer({ minimum: 1 }),
+    }),
+    {
+      description:
+        'Matches because of which they would still be attacks, with the number of these events; most events first, at most 10.',
+    },
+  ),
+});
 
 export const wafExclusions = resource('sites.waf.exclusions', {
   hits: procedure({
@@ -55,8 +79,15 @@ export const wafExclusions = resource('sites.waf.exclusions', {
   preview: procedure({
     method: 'POST',
     path: '/sites/{id}/waf/exclusions/preview',
-    summary: 'Previews how many events of the last 7 days an exclusion would have prevented; changes nothing.',
-    input: Input({ id: Id, exclusion: GivenExclusion }),
+    summary: 'Previews how many events of the last 7 days exclusions together would have prevented; changes nothing.',
+    input: Input({
+      id: Id,
+      exclusions: Type.Array(GivenExclusion, {
+        minItems: 1,
+        maxItems: MAX_PREVIEWED,
+        description: 'Exclusions as they would be added to the settings.',
+      }),
+    }),
     output: ExclusionPreview,
     status: 200,
     access: 'operator',

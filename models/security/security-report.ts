@@ -8,8 +8,9 @@ export interface ReportedHeavy {
   count: number;
 }
 
-/** Rules, and places where they matched, that are told of a request. */
+/** Rules that are told of a request, and places where they matched. */
 export const MAX_WAF_RULES = 16;
+export const MAX_WAF_MATCHES = 32;
 
 export interface ReportedWafMatch {
   rule: number;
@@ -18,6 +19,8 @@ export interface ReportedWafMatch {
   name: string;
   /** What matched, masked; not there unless the site wants it told. */
   value?: string;
+  /** What the rule's matches there add to the score; not there from a node that does not count them. */
+  points?: number;
 }
 
 /** A request in which rules of the WAF matched. */
@@ -31,6 +34,9 @@ export interface ReportedWaf {
   threshold: number;
   blocked: boolean;
   matches: ReportedWafMatch[];
+  /** How many rules, and places, there were; not there from a node that does not count them. */
+  rulesSeen?: number;
+  matchesSeen?: number;
 }
 
 export interface ReportedEvent {

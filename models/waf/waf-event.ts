@@ -57,13 +57,13 @@ export async function wafEventCount(sql: Knex, filter: WafEventFilter): Promise<
   return rows[0]!.total;
 }
 
-export type NewestMatches = Pick<ReportedWaf, 'path' | 'rules' | 'matches' | 'score' | 'threshold'>;
+export type NewestMatches = Pick<ReportedWaf, 'path' | 'rules' | 'matches' | 'matchesSeen' | 'score' | 'threshold'>;
 
 /** What the newest events since a time tell of what matched where. */
 export async function newestMatches(sql: Knex, siteId: string, from: Date, limit: number): Promise<NewestMatches[]> {
   const { rows } = await sql.raw<{ rows: NewestMatches[] }>(
     `select waf ->> 'path' as path, waf -> 'rules' as rules, waf -> 'matches' as matches, (waf -> 'score')::int as score,
-        (waf -> 'threshold')::int as threshold
+        (waf -> 'threshold')::int as threshold, (waf -> 'matchesSeen')::int as "matchesSeen"
        from security_event
       where site_id = :siteId and kind = 'waf_matched' and occurred_at > :from
       order by occurred_at desc, id desc limit :limit`,

@@ -4,6 +4,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { formatCidr, parseCidr } from '../../contract/scalars/cidr.ts';
 import { WAF_PARTS } from '../../contract/waf-rule-set.ts';
 import {
+  MAX_WAF_MATCHES,
   MAX_WAF_RULES,
   type ReportedEvent,
   type ReportedHeavy,
@@ -31,6 +32,7 @@ const ADDRESS_CHARS = 64;
 const MAX_SCORE = 1_000_000;
 const WAF_NAME_CHARS = 256;
 const WAF_VALUE_CHARS = 64;
+const MAX_SEEN = 1_000_000;
 /** Sums of many stay exact numbers. */
 const MAX_COUNT = 2n ** 32n;
 const EVENT_ID = /^[A-Za-z0-9_-]{1,80}$/;
@@ -92,8 +94,9 @@ function readEvent(event: SecurityEvent, now: Date, keptMs: number): ReportedEve
 function readWaf(waf: WafMatched | undefined): ReportedWaf | null {
   const rules = waf?.rules.slice(0, MAX_WAF_RULES).filter(isRule) ?? [];
   if (!waf || rules.length === 0) return null;
+  const counts = waf.matchesSeen > 0;
   const matches = waf.matches
-    .slice(0, MAX_WAF_RULES)
+    .slice(0, MAX_WAF_MATCHES)
     .filter(({ rule, part }) => isRule(rule) && Object.hasOwn(WAF_PARTS, part));
   return {
     requestId: text(waf.requestId, 128),
@@ -104,12 +107,19 @@ function readWaf(waf: WafMatched | undefined): ReportedWaf | null {
     score: Math.min(waf.score, MAX_SCORE),
     threshold: Math.min(waf.threshold, MAX_SCORE),
     blocked: waf.blocked,
-    matches: matches.map(({ rule, part, name, value }) => ({
+    matches: matches.map(({ rule, part, name, value, points }) => ({
       rule,
       part,
       name: text(name, WAF_NAME_CHARS),
       ...(value === '' ? {} : { value: text(value, WAF_VALUE_CHARS) }),
+      ...(counts ? { points: Math.min(points, MAX_SCORE) } : {}),
     })),
+    ...(counts
+      ? {
+          rulesSeen: Math.max(Math.min(waf.rulesSeen, MAX_SEEN), rules.length),
+          matchesSeen: Math.max(Math.min(waf.matchesSeen, MAX_SEEN), matches.length),
+        }
+      : {}),
   };
 }
 

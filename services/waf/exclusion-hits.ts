@@ -18,18 +18,22 @@ export async function listExclusionHits(
   const saved = (await readSiteWaf(pools.api, id)) ?? fail('SITE_NOT_FOUND');
   const { exclusions } = saved.settings;
   const events = exclusions.length === 0 ? [] : await newestMatches(pools.api, id, startOf('7d'), MAX_LOOKED_AT);
-  const items = exclusions.map((exclusion) => ({ exclusion, ...countSilenced(exclusion, events) }));
+  const items = exclusions.map((exclusion) => {
+    const counted = countSilenced([exclusion], events);
+    return { exclusion, events: counted?.events ?? null, matched: counted?.matched ?? null };
+  });
   return { approximate: true, looked: events.length, items };
 }
 
 /** Throws SITE_NOT_FOUND, WAF_RULE_NOT_EXCLUDABLE, and BAD_REQUEST naming the field. */
-export async function previewExclusion(
+export async function previewExclusions(
   { pools }: Pick<Runtime, 'pools'>,
-  { id, exclusion: given }: Input<typeof wafExclusions.preview>,
+  { id, exclusions: given }: Input<typeof wafExclusions.preview>,
 ): Promise<Output<typeof wafExclusions.preview>> {
-  const exclusion = givenExclusion(given, '/exclusion');
-  assertExcludable({ excludedRuleIds: [], excludedFamilies: [], exclusions: [exclusion] });
+  const exclusions = given.map((one, index) => givenExclusion(one, `/exclusions/${index}`));
+  assertExcludable({ excludedRuleIds: [], excludedFamilies: [], exclusions });
   if (!(await clusterOfSite(pools.api, id))) fail('SITE_NOT_FOUND');
   const events = await newestMatches(pools.api, id, startOf('7d'), MAX_LOOKED_AT);
-  return { approximate: true, looked: events.length, exclusion, ...countSilenced(exclusion, events) };
+  const counted = countSilenced(exclusions, events) ?? { events: null, matched: null, attacks: null, remaining: [] };
+  return { approximate: true, looked: events.length, exclusions, ...counted };
 }

@@ -38,11 +38,14 @@ function present({ id, nodeId, nodeName, occurredAt, waf: { matches, ...waf } }:
     node: nodeId === null ? null : { id: nodeId, name: nodeName! },
     occurredAt: occurredAt.toISOString(),
     ...waf,
-    matches: matches.map(({ rule, part, name, value = null }) => ({
+    rulesSeen: waf.rulesSeen ?? null,
+    matchesSeen: waf.matchesSeen ?? null,
+    matches: matches.map(({ rule, part, name, value = null, points = null }) => ({
       ruleId: rule,
       part: part as WafPart,
       name,
       value: values ? value : null,
+      points,
     })),
   };
 }

@@ -7,7 +7,7 @@ import { PUBLISHING } from '../../mixins/belongings.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
 import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { listExclusionHits, previewExclusion } from './exclusion-hits.ts';
+import { listExclusionHits, previewExclusions } from './exclusion-hits.ts';
 import { getWafGuidance } from './guidance.ts';
 import { getSiteWaf, updateSiteWaf } from './site-waf.ts';
 import { listTopRules } from './top-rules.ts';
@@ -26,7 +26,7 @@ export default (runtime: Runtime): ServiceSchema => ({
       implement(wafGuidance.get, (input) => getWafGuidance(runtime, input)),
       implement(wafEvents.list, (input) => listWafEvents(runtime, input)),
       implement(wafExclusions.hits, (input) => listExclusionHits(runtime, input)),
-      implement(wafExclusions.preview, (input) => previewExclusion(runtime, input)),
+      implement(wafExclusions.preview, (input) => previewExclusions(runtime, input)),
     ]),
   ],
 });

@@ -143,6 +143,49 @@ test.serial(
   },
 );
 
+test.serial('all matches of an event are excluded at once, and undone', async (t) => {
+  const places = [
+    { rule: 942_100, part: 'argument', name: 'items.3.text', points: 5 },
+    { rule: 941_110, part: 'header', name: 'X-Note', points: 15 },
+  ];
+  await report([
+    attack({
+      requestId: 'many',
+      path: '/save',
+      rules: [942_100, 941_110],
+      score: 25,
+      rulesSeen: 2,
+      matchesSeen: 3,
+      matches: places,
+    }),
+  ]);
+  const visitor = await signedInVisit(browser, console.origin, `/sites/${siteId}/waf-events?request=many`);
+  const { page } = visitor;
+  await page.getByText('Script injection (XSS) in the header “X-Note”. Also: SQL injection').waitFor();
+  await page.getByRole('button', { name: 'Open POST /save', exact: true }).click();
+  const event = page.getByRole('dialog', { name: 'Request that matched rules' });
+  await event.getByText(/^3 matches seen, 2 kept\./).waitFor();
+  await event.getByRole('button', { name: 'Exclude 942100: In the argument “items.3.text”', exact: true }).click();
+  const exclude = page.getByRole('dialog', { name: 'Exclude a false positive' });
+  await exclude.getByText(/would still be blocked by 941110 in the header “X-Note”\.$/).waitFor();
+  await exclude.getByRole('button', { name: 'Cancel', exact: true }).click();
+
+  await page.getByRole('button', { name: 'Open POST /save', exact: true }).click();
+  await event.getByRole('button', { name: 'Exclude all matches of this event', exact: true }).click();
+  const all = page.getByRole('dialog', { name: 'Exclude all matches of this event' });
+  await all.getByText('942100 does not inspect the argument “items.*.text” on /save.', { exact: true }).waitFor();
+  await all.getByText('941110 does not inspect the header “X-Note” on /save.', { exact: true }).waitFor();
+  await all.getByText(/would still be blocked by matches that it did not keep\.$/).waitFor();
+  await screenshot(page, 'waf-exclude-all');
+  await all.getByRole('button', { name: 'Add 2 exclusions', exact: true }).click();
+  await page.getByText('Added 2 exclusions.', { exact: true }).waitFor();
+  t.is((await settings()).exclusions.length, 2);
+  await page.locator('#main').getByRole('button', { name: 'Undo', exact: true }).click();
+  await becomes(({ exclusions }) => exclusions.length === 0, 'no exclusion');
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
 const shownEvents = (page: Page) => page.getByRole('button', { name: /^Open (GET|POST) / });
 const showsEvents = (page: Page, count: number, what: string) =>
   eventually(async () => (await shownEvents(page).count()) === count, { what });
@@ -162,14 +205,14 @@ test.serial('events are found by result, rule, path, client and request', async 
   const visitor = await signedInVisit(browser, console.origin, `/sites/${siteId}/security`);
   const { page } = visitor;
   await page.getByRole('link', { name: 'Show WAF events', exact: true }).click();
-  await showsEvents(page, 7, 'all events');
+  await showsEvents(page, 8, 'all events');
   await page.getByRole('combobox', { name: 'Result', exact: true }).press('Enter');
   await page.getByRole('option', { name: 'Blocked', exact: true }).click();
   await showsEvents(page, 1, 'what was blocked');
   await page.getByRole('button', { name: 'Open POST /login', exact: true }).waitFor();
   await page.getByRole('combobox', { name: 'Result', exact: true }).press('Enter');
   await page.getByRole('option', { name: 'Not blocked', exact: true }).click();
-  await showsEvents(page, 6, 'what went on');
+  await showsEvents(page, 7, 'what went on');
   await page.goto(`/sites/${siteId}/waf-events`);
   for (const [label, value, count] of [
     ['Rule ID', '941100', 1],
@@ -182,7 +225,7 @@ test.serial('events are found by result, rule, path, client and request', async 
     await field.fill(value);
     await showsEvents(page, count, `${label} ${value}`);
     await field.fill('');
-    await showsEvents(page, 7, 'all events again');
+    await showsEvents(page, 8, 'all events again');
   }
   await page.getByRole('searchbox', { name: 'Request ID', exact: true }).fill('nobody');
   await page.locator('main').getByText(/^No /).first().waitFor();
@@ -231,7 +274,7 @@ test.serial('after a day of detecting what looks false is excluded, and the rest
   await guidance.getByText('5 requests from 3 visitors').waitFor();
   await guidance.getByRole('button', { name: 'Exclude 942100: In the argument “content”', exact: true }).click();
   const exclude = page.getByRole('dialog', { name: 'Exclude a false positive' });
-  await exclude.getByText('Would have suppressed 5 of 7 events of the last 7 days.').waitFor();
+  await exclude.getByText('Would have suppressed 5 of 8 events of the last 7 days.').waitFor();
   await exclude.getByRole('button', { name: 'Exclude', exact: true }).click();
   await page.getByText(/^Excluded: 942100 does not inspect the argument “content” on \/editor/).waitFor();
   t.like((await settings()).exclusions[0], { ruleId: 942_100, path: '/editor', part: 'argument', name: 'content' });
@@ -254,10 +297,10 @@ test.serial('after a day of detecting what looks false is excluded, and the rest
   }
   await screenshot(page, 'waf-en-1440');
 
-  await guidance.getByRole('button', { name: 'Block attacks', exact: true }).click();
-  const confirm = page.getByRole('dialog', { name: 'Block attacks on inspected.example?' });
+  await guidance.getByRole('button', { name: 'Switch to block', exact: true }).click();
+  const confirm = page.getByRole('dialog', { name: 'Switch the WAF of inspected.example to block?' });
   await confirm.getByText('In the last 24 hours, block mode would have stopped 40 of 1,000 requests.').waitFor();
-  await confirm.getByRole('button', { name: 'Block attacks', exact: true }).click();
+  await confirm.getByRole('button', { name: 'Switch to block', exact: true }).click();
   await guidance.waitFor({ state: 'detached' });
   t.is((await settings()).mode, 'block');
   t.deepEqual(visitor.faults(), []);

@@ -72,7 +72,9 @@ test.serial(
       score: 10,
       threshold: 5,
       blocked: true,
-      matches: [{ ruleId: 942_100, part: 'argument', name: 'content', value: null }],
+      matches: [{ ruleId: 942_100, part: 'argument', name: 'content', value: null, points: null }],
+      rulesSeen: null,
+      matchesSeen: null,
     });
     t.deepEqual(await api.ok('GET', `/sites/${siteId}/security/events`), { items: [], total: 0 });
   },
@@ -133,7 +135,7 @@ test.serial('of an exclusion it is said how many events it would have silenced',
   ]);
   const counts = ({ events, matched }: Body) => [events, matched];
   const preview = async (exclusion: Body) =>
-    counts(await api.ok('POST', `/sites/${siteId}/waf/exclusions/preview`, { exclusion }));
+    counts(await api.ok('POST', `/sites/${siteId}/waf/exclusions/preview`, { exclusions: [exclusion] }));
   const sql = { ruleId: 942_100 };
   const rows: [Body, number | null, number | null][] = [
     [sql, 1, 3],
@@ -159,11 +161,41 @@ test.serial('of an exclusion it is said how many events it would have silenced',
   );
   t.like(hits, { approximate: true, looked: 5 });
   t.like(hits.items[1].exclusion, { ruleId: 942_100, tag: null, path: '/editor', part: 'all' });
-  const refused = (exclusion: Body) => api.call('POST', `/sites/${siteId}/waf/exclusions/preview`, { exclusion });
+  const refused = (exclusion: Body) =>
+    api.call('POST', `/sites/${siteId}/waf/exclusions/preview`, { exclusions: [exclusion] });
   t.like(await refused({ ruleId: 949_110 }), { status: 400, body: { code: 'WAF_RULE_NOT_EXCLUDABLE' } });
   t.like(await refused({ tag: 'nothing' }), { status: 400, body: { code: 'BAD_REQUEST' } });
   t.like(await refused({ part: 'all' }), { status: 400, body: { code: 'BAD_REQUEST' } });
   t.is((await api.call('GET', '/sites/nothing/waf/exclusions/hits')).status, 404);
+});
+
+test.serial('with the points of each match it is said what stays an attack, and because of what', async (t) => {
+  const other = (await api.site(await api.cluster('counted'), 'counted.example')).id;
+  const clusterId = (await api.ok('GET', `/sites/${other}`)).clusterId;
+  const exact = await ReportingNode.enroll(running, clusterId, ['modsecurity-v1']);
+  const places = [
+    { rule: 942_100, part: 'argument', name: 'content', points: 10 },
+    { rule: 942_100, part: 'argument', name: 'title', points: 5 },
+    { rule: 942_190, part: 'argument', name: 'content', points: 5 },
+  ];
+  const seen = { score: 25, rulesSeen: 2, matchesSeen: 4, matches: places };
+  await exact.connection.call('reportSecurity', { events: [event(matched(seen), { siteId: other })] } as never);
+  t.like((await list('', other)).items[0], { rulesSeen: 2, matchesSeen: 4 });
+  t.deepEqual(
+    (await list('', other)).items[0].matches.map(({ points }: Body) => points),
+    [10, 5, 5],
+  );
+  const exclusions = places.map(({ rule, part, name }) => ({ ruleId: rule, part, name, path: '/editor' }));
+  const preview = (chosen: Body[]) => api.ok('POST', `/sites/${other}/waf/exclusions/preview`, { exclusions: chosen });
+  t.like(await preview(exclusions.slice(0, 2)), {
+    events: 0,
+    matched: 1,
+    attacks: 1,
+    remaining: [{ ruleId: 942_190, part: 'argument', name: 'content', events: 1 }],
+  });
+  // A fourth match was not kept, and weighs as much as an attack.
+  t.like(await preview(exclusions), { events: 0, attacks: 1, remaining: [] });
+  t.is((await api.call('POST', `/sites/${other}/waf/exclusions/preview`, { exclusions: [] })).status, 400);
 });
 
 test.serial('masked values are shown while the site wants them', async (t) => {
@@ -203,7 +235,9 @@ test.serial('what makes no sense is left out, and texts are cut', async (t) => {
   t.like(items[0], { address: null, score: 1_000_000 });
   t.is(items[0].path.length, 2048);
   t.is(items[0].rules.length, 16);
-  t.deepEqual(items[0].matches, [{ ruleId: 942_100, part: 'argument', name: 'x'.repeat(256), value: null }]);
+  t.deepEqual(items[0].matches, [
+    { ruleId: 942_100, part: 'argument', name: 'x'.repeat(256), value: null, points: null },
+  ]);
 });
 
 test.serial('a filter reads the few events that it finds of 20,000', async (t) => {

@@ -6,7 +6,7 @@ export const surface: Surface = {
     const exclusion = { ruleId: 942_100, path: '/editor', part: 'argument', name: 'text' };
     return {
       paths: { 'sites.waf.exclusions.hits': { id }, 'sites.waf.exclusions.preview': { id } },
-      bodies: { 'sites.waf.exclusions.preview': { exclusion } },
+      bodies: { 'sites.waf.exclusions.preview': { exclusions: [exclusion] } },
     };
   },
 };

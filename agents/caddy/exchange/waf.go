@@ -17,12 +17,16 @@ type WAFMatch struct {
 	Part, Name string
 	// Value is what matched, masked; "" unless the site wants it told.
 	Value string
+	// Points are what the rule's matches there add to the score.
+	Points int
 }
 
 // WAFEvent is a request in which rules matched, without any value of it that could be read.
 type WAFEvent struct {
 	WAFOutcome
+	// Matches are at most 32; Seen is how many there were.
 	Matches   []WAFMatch
+	Seen      int
 	Threshold int
 }
 

@@ -2973,7 +2973,11 @@ export interface WafEvent {
   blocked: boolean;
   /** Rules that matched, at most 16. */
   rules: number[];
-  /** Positions of the matches, at most 16. Values are stored masked or not at all. */
+  /** Number of rules that matched; null: reported by a node of an older version. */
+  rulesSeen: number | null;
+  /** Number of parts in which rules matched, one per rule and part, of which `matches` has at most 32; null: reported by a node of an older version. */
+  matchesSeen: number | null;
+  /** Positions of the matches, at most 32: one of each rule before a second one of any rule. Values are stored masked or not at all. */
   matches: Array<{
     /** 900000 to 999999. */
     ruleId: number;
@@ -2983,6 +2987,8 @@ export interface WafEvent {
     name: string;
     /** Masked matched text, at most 64 characters; null: not reported, for example without `eventValues`. */
     value: string | null;
+    /** Points that the matches of the rule in this part add to the score; null: reported by a node of an older version. */
+    points: number | null;
   }>;
 }
 

@@ -2667,7 +2667,8 @@ export interface SitesWafExclusionsHitsOutput {
 export interface SitesWafExclusionsPreviewInput {
   /** ID. 1 to 64 characters. */
   id: string;
-  exclusion: GivenExclusion;
+  /** Exclusions as they would be added to the settings. 1 to 32 entries. */
+  exclusions: GivenExclusion[];
 }
 
 export interface SitesWafExclusionsPreviewOutput {
@@ -2675,11 +2676,25 @@ export interface SitesWafExclusionsPreviewOutput {
   approximate: true;
   /** Number of events examined: those of the last 7 days, the newest 5000 at most. */
   looked: number;
-  exclusion: SavedExclusion;
+  /** As they would be saved. */
+  exclusions: SavedExclusion[];
   /** Lower bound of events that the exclusion would have prevented: attacks whose score would have been below the threshold, and others without any remaining match; null: the console does not know the rules of the tag. */
   events: number | null;
   /** Events with at least one match that the exclusion skips; null: the console does not know the rules of the tag. */
   matched: number | null;
+  /** Events among `matched` that would still be attacks; null: the console does not know the rules of the tag. */
+  attacks: number | null;
+  /** Matches because of which they would still be attacks, with the number of these events; most events first, at most 10. */
+  remaining: Array<{
+    /** 900000 to 999999. */
+    ruleId: number;
+    /** all: a part without a name. */
+    part: 'all' | 'argument' | 'cookie' | 'header';
+    /** Name of the argument, cookie or header; empty with `all`. */
+    name: string;
+    /** 1 or more. */
+    events: number;
+  }>;
 }
 
 export interface SitesWafGuidanceGetInput {
@@ -4415,7 +4430,7 @@ export interface Api {
       exclusions: {
         /** Returns, for each exclusion of a site, how many events of the last 7 days it would have prevented. `GET /sites/{id}/waf/exclusions/hits`: For operators; a read-only access key suffices. */
         hits: Call<'sites.waf.exclusions.hits'>;
-        /** Previews how many events of the last 7 days an exclusion would have prevented; changes nothing. `POST /sites/{id}/waf/exclusions/preview`: For operators; a read-only access key is rejected. */
+        /** Previews how many events of the last 7 days exclusions together would have prevented; changes nothing. `POST /sites/{id}/waf/exclusions/preview`: For operators; a read-only access key is rejected. */
         preview: Call<'sites.waf.exclusions.preview'>;
       };
       /** Returns the WAF settings of a site. `GET /sites/{id}/waf`: For operators; a read-only access key suffices. */

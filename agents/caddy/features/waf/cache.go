@@ -13,7 +13,7 @@ const (
 	// What each of the two generations of verdicts takes in memory.
 	maxVerdictBytes = 1 << 20
 	// What one takes without its lists, and what a place of a match takes without its name.
-	verdictBytes, matchBytes = 160, 40
+	verdictBytes, matchBytes = 168, 72
 )
 
 // verdictKey is the digest of everything that a verdict follows from.

@@ -44,6 +44,9 @@ var partVariables = map[configv1.WafPart][]variables.RuleVariable{
 	configv1.WafPart_WAF_PART_HEADER: {variables.RequestHeaders, variables.RequestHeadersNames},
 }
 
+// countedBy are rules that look at what another one counted: what is excluded from them must not be counted.
+var countedBy = map[int]int{921180: 921170}
+
 var (
 	errExclusions     = fmt.Errorf("there are more than %d exclusions", maxExclusions)
 	errTargets        = fmt.Errorf("the exclusions affect more than %d parts of rules", maxExclusionTargets)
@@ -83,6 +86,9 @@ func compileExclusion(rules *ruleSet, m *configv1.WafExclusion) (e exclusion, er
 			return e, err
 		}
 		e.rules = []int{int(by.Rule)}
+		if counter := countedBy[e.rules[0]]; counter != 0 {
+			e.rules = append(e.rules, counter)
+		}
 	case *configv1.WafExclusion_Tag:
 		e.rules = rules.tagged[by.Tag]
 	default:

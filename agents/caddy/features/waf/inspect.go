@@ -19,8 +19,9 @@ import (
 type verdict struct {
 	rules []int
 	score int
-	// Where they matched, of some of them.
+	// Where they matched, of some of them, and at how many places in all.
 	matches []exchange.WAFMatch
+	seen    int
 }
 
 // errTime says that the patterns of an inspection took longer than they may.
@@ -114,34 +115,8 @@ func readTrailer(trailer http.Header, vars plugintypes.TransactionVariables) {
 	}
 }
 
-const (
-	// Matches of a request that are told, and bytes of a name.
-	maxMatches   = 16
-	maxMatchName = 256
-)
-
-// partOf are the parts of a request that exclusions know, by the engine's name of a collection without its tail.
-var partOf = map[string]string{
-	"ARGS": "argument", "ARGS_GET": "argument", "ARGS_POST": "argument", "REQUEST_COOKIES": "cookie", "REQUEST_HEADERS": "header",
-}
-
-// matchOf says where a rule matched first in what has a name, else in any part, and what there if that is wanted.
-func matchOf(id int, data []types.MatchData, values bool) exchange.WAFMatch {
-	for _, d := range data {
-		part, known := partOf[strings.TrimSuffix(d.Variable().Name(), "_NAMES")]
-		if name := d.Key(); known && name != "" && len(name) <= maxMatchName {
-			m := exchange.WAFMatch{Rule: id, Part: part, Name: strings.Clone(name)}
-			if values && mayBeTold(part, name) {
-				m.Value = masked(around(d.Value(), d.Data()))
-			}
-			return m
-		}
-	}
-	return exchange.WAFMatch{Rule: id, Part: "all"}
-}
-
-// verdictOf reads what matched.
-func verdictOf(tx types.Transaction, vars plugintypes.TransactionVariables, values bool) (v verdict) {
+// verdictOf reads what matched, and notes where.
+func verdictOf(tx types.Transaction, vars plugintypes.TransactionVariables, values bool, where *found) (v verdict) {
 	for _, m := range tx.MatchedRules() {
 		id := m.Rule().ID()
 		if logged, ok := m.(interface{ Log() bool }); ok && !logged.Log() || id < firstRule || excludable(uint32(min(id, lastRule))) != nil {
@@ -149,10 +124,8 @@ func verdictOf(tx types.Transaction, vars plugintypes.TransactionVariables, valu
 		}
 		if !slices.Contains(v.rules, id) {
 			v.rules = append(v.rules, id)
-			if len(v.matches) < maxMatches {
-				v.matches = append(v.matches, matchOf(id, m.MatchedDatas(), values))
-			}
 		}
+		where.note(m, vars.RequestHeaders(), values)
 	}
 	if score := vars.TX().Get("blocking_inbound_anomaly_score"); len(score) > 0 {
 		v.score, _ = strconv.Atoi(score[0])

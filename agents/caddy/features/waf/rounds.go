@@ -44,6 +44,7 @@ type rounds struct {
 	// How many rounds are over, and what they found together.
 	over    int
 	verdict verdict
+	found   found
 	// Why there are no more rounds.
 	err error
 }
@@ -65,6 +66,7 @@ func (r *ruleSet) inspect(x *exchange.Exchange, s *settings, body look, yield fu
 	if o.over > 1 && o.err == nil {
 		o.deduct()
 	}
+	o.verdict.matches, o.verdict.seen = o.found.kept(), len(o.found.list)
 	return o.verdict, o.err
 }
 
@@ -109,17 +111,12 @@ func (o *rounds) end() {
 		o.err = err
 		return
 	}
-	v := verdictOf(o.tx, o.vars, o.s.values)
+	v := verdictOf(o.tx, o.vars, o.s.values, &o.found)
 	o.over++
 	o.verdict.score += v.score
 	for _, id := range v.rules {
 		if !slices.Contains(o.verdict.rules, id) {
 			o.verdict.rules = append(o.verdict.rules, id)
-		}
-	}
-	for _, m := range v.matches {
-		if len(o.verdict.matches) < maxMatches && !slices.ContainsFunc(o.verdict.matches, func(known exchange.WAFMatch) bool { return known.Rule == m.Rule }) {
-			o.verdict.matches = append(o.verdict.matches, m)
 		}
 	}
 	// What others than patterns computed counts between rounds.
@@ -170,16 +167,17 @@ func (o *rounds) next() {
 
 // deduct takes what the head weighs out of all rounds but one.
 func (o *rounds) deduct() {
-	together, before := o.verdict.score, o.over
-	o.verdict.score = 0
+	whole, all, times := o.verdict, o.found, o.over-1
+	o.verdict, o.found = verdict{}, found{}
 	if o.begin(); o.kind == bodies.Form || o.kind == bodies.Raw {
 		// To rules it is something to have a body at all.
 		bodies.Set(o.vars.RequestBody(), "-")
 		bodies.Set(o.vars.RequestBodyLength(), "1")
 	}
 	o.end()
-	head := o.verdict.score
-	o.verdict.score = max(together-(before-1)*head, head)
+	whole.score = max(whole.score-times*o.verdict.score, o.verdict.score)
+	all.deduct(&o.found, times)
+	o.verdict, o.found = whole, all
 }
 
 // Read reads the body, as long as there is time.

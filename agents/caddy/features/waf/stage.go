@@ -162,7 +162,7 @@ func (e *engine) decide(x *exchange.Exchange, s *settings, v verdict) *exchange.
 	outcome := exchange.WAFOutcome{Rules: v.rules, Score: v.score, Blocked: attack && s.block}
 	*exchange.WAF.Of(x) = outcome
 	if e.events != nil && e.sample.takes(x.Plan.SiteID, x.Begun.Unix()/60, attack) {
-		e.events.WAFMatched(x, exchange.WAFEvent{WAFOutcome: outcome, Matches: v.matches, Threshold: s.threshold})
+		e.events.WAFMatched(x, exchange.WAFEvent{WAFOutcome: outcome, Matches: v.matches, Seen: v.seen, Threshold: s.threshold})
 	}
 	x.Mark(countMatched)
 	e.count(x, v.rules)

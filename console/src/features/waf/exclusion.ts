@@ -28,6 +28,28 @@ export function exclusionAt({ ruleId, path, part, name }: Place): WafExclusion {
   return { ...newExclusion(), ruleId, path, ...(pattern === '' ? {} : ofPart(part, pattern)) };
 }
 
+/** Where rules matched in an event, and then those rules of which no place is known. */
+export function placesOf<M extends { ruleId: number; part: WafExclusion['part']; name: string }>({
+  rules,
+  matches,
+}: {
+  rules: readonly number[];
+  matches: readonly M[];
+}): (M | { ruleId: number; part: 'all'; name: ''; value: null })[] {
+  const placed = new Set(matches.map(({ ruleId }) => ruleId));
+  const others = rules.filter((ruleId) => !placed.has(ruleId));
+  return [...matches, ...others.map((ruleId) => ({ ruleId, part: 'all' as const, name: '' as const, value: null }))];
+}
+
+/** One exclusion for each place of an event, each once, without those that there are. */
+export function exclusionsOf(
+  event: Parameters<typeof placesOf>[0] & { path: string },
+  present: readonly WafExclusion[],
+): WafExclusion[] {
+  const all = placesOf(event).map(({ ruleId, part, name }) => exclusionAt({ ruleId, part, name, path: event.path }));
+  return all.reduce(withExclusion, [...present]).slice(present.length);
+}
+
 /** The fields of a part that was chosen: what belongs to the one before goes. */
 export function ofPart(part: WafExclusion['part'], name: string): Pick<WafExclusion, 'part' | 'name'> {
   return { part, name: part === 'all' ? '' : name };

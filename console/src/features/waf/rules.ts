@@ -20,8 +20,11 @@ export async function loadRules(): Promise<readonly WafRule[]> {
   return (await import('@contract/waf-rules.json')).default;
 }
 
+/** By the first three digits of its id. */
+export const RULES_IN_FAMILY = 1000;
+
 export function familyOf(id: number): number {
-  return Math.floor(id / 1000);
+  return Math.floor(id / RULES_IN_FAMILY);
 }
 
 /** Whether a rule is of a family that has words here. */

@@ -254,11 +254,23 @@ export declare type WafMatched = Message<"svc.node.v1.WafMatched"> & {
   blocked: boolean;
 
   /**
-   * Where they matched, at most 16.
+   * Where they matched, at most 32: one place of each rule before a second one of any.
    *
    * @generated from field: repeated svc.node.v1.WafMatch matches = 9;
    */
   matches: WafMatch[];
+
+  /**
+   * How many rules, and places, there were; 0 = a node that does not count them. Its matches are one of each rule, without points.
+   *
+   * @generated from field: uint32 rules_seen = 10;
+   */
+  rulesSeen: number;
+
+  /**
+   * @generated from field: uint32 matches_seen = 11;
+   */
+  matchesSeen: number;
 };
 
 /**
@@ -298,6 +310,13 @@ export declare type WafMatch = Message<"svc.node.v1.WafMatch"> & {
    * @generated from field: string value = 4;
    */
   value: string;
+
+  /**
+   * What the matches of the rule there add to the score.
+   *
+   * @generated from field: uint32 points = 5;
+   */
+  points: number;
 };
 
 /**

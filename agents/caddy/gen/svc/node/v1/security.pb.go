@@ -455,8 +455,11 @@ type WafMatched struct {
 	// From which score on the site takes a request for an attack.
 	Threshold uint32 `protobuf:"varint,7,opt,name=threshold,proto3" json:"threshold,omitempty"`
 	Blocked   bool   `protobuf:"varint,8,opt,name=blocked,proto3" json:"blocked,omitempty"`
-	// Where they matched, at most 16.
-	Matches       []*WafMatch `protobuf:"bytes,9,rep,name=matches,proto3" json:"matches,omitempty"`
+	// Where they matched, at most 32: one place of each rule before a second one of any.
+	Matches []*WafMatch `protobuf:"bytes,9,rep,name=matches,proto3" json:"matches,omitempty"`
+	// How many rules, and places, there were; 0 = a node that does not count them. Its matches are one of each rule, without points.
+	RulesSeen     uint32 `protobuf:"varint,10,opt,name=rules_seen,json=rulesSeen,proto3" json:"rules_seen,omitempty"`
+	MatchesSeen   uint32 `protobuf:"varint,11,opt,name=matches_seen,json=matchesSeen,proto3" json:"matches_seen,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -554,6 +557,20 @@ func (x *WafMatched) GetMatches() []*WafMatch {
 	return nil
 }
 
+func (x *WafMatched) GetRulesSeen() uint32 {
+	if x != nil {
+		return x.RulesSeen
+	}
+	return 0
+}
+
+func (x *WafMatched) GetMatchesSeen() uint32 {
+	if x != nil {
+		return x.MatchesSeen
+	}
+	return 0
+}
+
 // Where a rule matched.
 type WafMatch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -563,7 +580,9 @@ type WafMatch struct {
 	// Of the argument, cookie or header, at most 256 bytes.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	// What matched of an argument or header, masked, at most 64 characters; empty unless the site wants it.
-	Value         string `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
+	Value string `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
+	// What the matches of the rule there add to the score.
+	Points        uint32 `protobuf:"varint,5,opt,name=points,proto3" json:"points,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -624,6 +643,13 @@ func (x *WafMatch) GetValue() string {
 		return x.Value
 	}
 	return ""
+}
+
+func (x *WafMatch) GetPoints() uint32 {
+	if x != nil {
+		return x.Points
+	}
+	return 0
 }
 
 // A heavy address or path and its approximate number of requests.
@@ -932,7 +958,7 @@ const file_svc_node_v1_security_proto_rawDesc = "" +
 	"\tthreshold\x18\v \x01(\x01R\tthreshold\x12+\n" +
 	"\atop_ips\x18\f \x03(\v2\x12.svc.node.v1.HeavyR\x06topIps\x12/\n" +
 	"\ttop_paths\x18\r \x03(\v2\x12.svc.node.v1.HeavyR\btopPaths\x12)\n" +
-	"\x03waf\x18\x0e \x01(\v2\x17.svc.node.v1.WafMatchedR\x03waf\"\x86\x02\n" +
+	"\x03waf\x18\x0e \x01(\v2\x17.svc.node.v1.WafMatchedR\x03waf\"\xc8\x02\n" +
 	"\n" +
 	"WafMatched\x12\x1d\n" +
 	"\n" +
@@ -944,12 +970,17 @@ const file_svc_node_v1_security_proto_rawDesc = "" +
 	"\x05score\x18\x06 \x01(\rR\x05score\x12\x1c\n" +
 	"\tthreshold\x18\a \x01(\rR\tthreshold\x12\x18\n" +
 	"\ablocked\x18\b \x01(\bR\ablocked\x12/\n" +
-	"\amatches\x18\t \x03(\v2\x15.svc.node.v1.WafMatchR\amatches\"\\\n" +
+	"\amatches\x18\t \x03(\v2\x15.svc.node.v1.WafMatchR\amatches\x12\x1d\n" +
+	"\n" +
+	"rules_seen\x18\n" +
+	" \x01(\rR\trulesSeen\x12!\n" +
+	"\fmatches_seen\x18\v \x01(\rR\vmatchesSeen\"t\n" +
 	"\bWafMatch\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\rR\x04rule\x12\x12\n" +
 	"\x04part\x18\x02 \x01(\tR\x04part\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x14\n" +
-	"\x05value\x18\x04 \x01(\tR\x05value\"3\n" +
+	"\x05value\x18\x04 \x01(\tR\x05value\x12\x16\n" +
+	"\x06points\x18\x05 \x01(\rR\x06points\"3\n" +
 	"\x05Heavy\x12\x14\n" +
 	"\x05value\x18\x01 \x01(\tR\x05value\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x04R\x05count\"o\n" +

@@ -1,8 +1,10 @@
 // What the WAF's pages make of rules, events and what is typed.
 import test from 'ava';
+import { attackOf } from '../../../../../../console/src/features/waf/attack.ts';
 import { eventsInput } from '../../../../../../console/src/features/waf/events-input.ts';
 import {
   exclusionAt,
+  exclusionsOf,
   isWhole,
   newExclusion,
   ofPart,
@@ -67,6 +69,35 @@ test('an exclusion is there once, and taking it back leaves the others', (t) => 
   t.deepEqual(withExclusion([other], one), [other, one]);
   t.deepEqual(withExclusion([one, other], { ...one }), [one, other]);
   t.deepEqual(withoutExclusion([one, other], { ...one }), [other]);
+});
+
+const match = (ruleId: number, name: string, points: number | null = null) =>
+  ({ ruleId, part: 'argument', name, value: null, points }) as const;
+
+test('all matches of an event become one exclusion each, without those that there are', (t) => {
+  const event = {
+    path: '/editor',
+    rules: [942_100, 942_190, 920_130],
+    matches: [match(942_100, 'items.0.text'), match(942_100, 'items.1.text'), match(942_190, 'q')],
+  };
+  const [list, query, body] = [
+    exclusionAt({ ...AT, path: '/editor' }),
+    exclusionAt({ ...AT, ruleId: 942_190, name: 'q' }),
+    exclusionAt({ ...AT, ruleId: 920_130, part: 'all', name: '' }),
+  ];
+  t.deepEqual(exclusionsOf(event, []), [list, query, body]);
+  t.deepEqual(exclusionsOf(event, [query]), [list, body]);
+  t.deepEqual(exclusionsOf(event, [body, query, list]), []);
+});
+
+test('an attack is of the family that adds most, at the place where it adds most', (t) => {
+  const rules = [920_130, 941_100, 942_100, 942_190];
+  const told = [match(920_130, ''), match(941_100, 'q'), match(942_100, 'a'), match(942_100, 'b'), match(942_190, 'b')];
+  t.deepEqual(attackOf({ rules, matches: told }), { family: 942, part: 'argument', name: 'b', others: [941, 920] });
+  const points = [match(941_100, 'x', 10), match(942_100, 'a', 5)];
+  t.like(attackOf({ rules, matches: points }), { family: 941, name: 'x' });
+  t.like(attackOf({ rules: [920_130, 942_100], matches: [match(920_130, 'a'), match(942_100, 'b')] }), { family: 942 });
+  t.deepEqual(attackOf({ rules: [942_100], matches: [] }), { family: 942, part: 'all', name: '', others: [] });
 });
 
 test('ids that are typed are numbers, and what is none stays as it was typed', (t) => {
