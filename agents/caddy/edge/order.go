@@ -8,6 +8,7 @@ import (
 	"edge.svc/caddy/features/acme"
 	"edge.svc/caddy/features/bans"
 	"edge.svc/caddy/features/buffer"
+	"edge.svc/caddy/features/cache"
 	"edge.svc/caddy/features/cc"
 	"edge.svc/caddy/features/challenge"
 	"edge.svc/caddy/features/charset"
@@ -86,6 +87,7 @@ var order = []row{
 	{"waf", notForLocal, waf.Stage, wafFails},
 	{"gather", forLocal, buffer.Gather, failure{}},
 	{"encode", forLocal, encode.Stage, failure{}},
+	{"cache", forLocal, cache.Stage, failure{}},
 	{"fetch", forLocal, origin.Stage, failure{}},
 }
 
@@ -101,6 +103,7 @@ var responseOrder = []responseRow{
 	{"cc-outcome", exchange.FromAll, cc.Outcome},
 	// Later stages see the response that the client gets.
 	{"pages", exchange.FromAll, sitepages.Response},
+	{"cache", exchange.FromSite, cache.Response},
 	{"affinity", exchange.FromOrigin, origin.Affinity},
 	{"hsts", exchange.FromAll, handshake.StrictTransport},
 	{"alt-svc", exchange.FromAll, listen.AltSvc},

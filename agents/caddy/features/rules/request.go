@@ -18,6 +18,8 @@ type request struct {
 	rules  *Rules
 	// What an evaluation asked for is not there, such as a database.
 	missing bool
+	// The request counts as the client sent it, not as rules left it.
+	asked bool
 	// Bytes that rules put into the header.
 	grown int
 

@@ -20,14 +20,14 @@ func (q *request) Text(field expr.Field, name string) string {
 	case expr.Method:
 		return in.Method
 	case expr.Path:
-		return q.x.Target().Canonical
+		return q.target().Canonical
 	case expr.PathExtension:
-		return extensionOf(q.x.Target().Canonical)
+		return extensionOf(q.target().Canonical)
 	case expr.RawPath:
-		raw, _, _ := strings.Cut(q.x.Target().Raw, "?")
+		raw, _, _ := strings.Cut(q.target().Raw, "?")
 		return raw
 	case expr.Query:
-		return q.x.Target().Query
+		return q.target().Query
 	case expr.URI:
 		return in.Target.Raw
 	case expr.FullURI:
@@ -40,7 +40,7 @@ func (q *request) Text(field expr.Field, name string) string {
 		}
 		return cookieOf(q.cookies, name)
 	case expr.Argument:
-		return argumentOf(q.x.Target().Query, name)
+		return argumentOf(q.target().Query, name)
 	case expr.Referer:
 		return q.often(&q.referer, "Referer")
 	case expr.UserAgent:
@@ -61,8 +61,11 @@ func (q *request) Text(field expr.Field, name string) string {
 		return q.responseHeader(name)
 	case expr.MediaType:
 		return mediaType(q.responseHeader("Content-Type"))
+	case expr.CacheStatus:
+		state, _ := exchange.CacheStatus.Known(q.x)
+		return state.Word
 	}
-	// Without a cache no answer has a status of it, and no database knows parts of countries.
+	// No database knows parts of countries.
 	return ""
 }
 
@@ -185,7 +188,7 @@ func (q *request) requestHeader(name string) string {
 		return q.x.In.HostRaw
 	}
 	lines := q.x.In.Header[name]
-	if len(q.x.Out.Edits) > 0 {
+	if len(q.x.Out.Edits) > 0 && !q.asked {
 		lines = edited(lines, q.x.Out.Edits, name)
 	}
 	return q.join(name, lines, false)

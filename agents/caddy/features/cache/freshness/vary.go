@@ -43,10 +43,10 @@ func VaryNames(response http.Header) []string {
 
 // AppendVariant appends what a request has in the fields that responses vary by. Two requests with equal results match (RFC
 // 9111 section 4.1): white space around the members of lists and the number of lines do not matter, and a field that is
-// missing is not one that is empty.
-func AppendVariant(b []byte, names []string, request http.Header) []byte {
+// missing is not one that is empty. request returns the lines of a field.
+func AppendVariant(b []byte, names []string, request func(name string) []string) []byte {
 	for _, name := range names {
-		lines := request[name]
+		lines := request(name)
 		if lines == nil {
 			b = append(b, 0)
 			continue

@@ -16,10 +16,7 @@ type zone struct {
 
 func run(t testing.TB, o Options) *zone {
 	t.Helper()
-	s, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := New(o)
 	z := &zone{s, make(chan struct{}), make(chan struct{})}
 	go func() { s.Run(z.stop); close(z.ended) }()
 	t.Cleanup(z.end)

@@ -23,3 +23,6 @@ func hash(a, b string) uint64 {
 	sum := sha256.Sum256(text)
 	return binary.LittleEndian.Uint64(sum[:])
 }
+
+// VariantOf is the hash of the variant alone, for the part of a key behind the separator.
+func VariantOf(rest, variant string) uint64 { return hash(rest, variant) }

@@ -26,6 +26,9 @@ func (l *lock) take() (bool, error) {
 	if l.gave && l.wanted() {
 		return false, nil
 	}
+	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+		return false, err
+	}
 	file, err := os.OpenFile(filepath.Join(l.dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return false, err

@@ -166,3 +166,10 @@ func (s *Store) load(e entry) (*Object, error) {
 	o.estimate()
 	return o, nil
 }
+
+// With is the object with another head, for one response: what is stored stays as it is.
+func (o *Object) With(m *Meta) *Object {
+	next := *o
+	next.Meta = m
+	return &next
+}

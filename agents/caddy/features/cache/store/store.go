@@ -30,7 +30,7 @@ type Options struct {
 	Damaged func(id uint64, err error)
 }
 
-// Store keeps responses. Make it with Open, and have it Run.
+// Store keeps responses. Make it with New, and have it Run.
 type Store struct {
 	dir    string
 	zone   [8]byte
@@ -66,11 +66,8 @@ type Counts struct {
 	Stored, Evicted, Inactive, Damaged, Adopted, Orphans, WriteErrors, Refused atomic.Uint64
 }
 
-// Open reads nothing yet: Run takes the zone, and loads its index while the store serves.
-func Open(o Options) (*Store, error) {
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, err
-	}
+// New makes a store, and touches nothing: Run takes the zone, and loads its index while the store serves.
+func New(o Options) *Store {
 	s := &Store{dir: o.Dir, now: o.Now, free: o.Free, told: o.Damaged, evict: make(chan struct{}, 1)}
 	if s.now == nil {
 		s.now = time.Now
@@ -87,7 +84,7 @@ func Open(o Options) (*Store, error) {
 	_, _ = rand.Read(name[:])
 	s.lock = lock{dir: o.Dir, name: hex.EncodeToString(name[:])}
 	s.SetLimits(o.MaxBytes, o.InactiveAfter)
-	return s, nil
+	return s
 }
 
 // SetLimits changes how much the files may have, in bytes, and when what nobody asks for leaves; 0 is the default.

@@ -1,0 +1,10 @@
+package exchange
+
+// CacheState is what the cache did for a request.
+type CacheState struct {
+	// Word is HIT, MISS, BYPASS, EXPIRED, STALE, UPDATING or REVALIDATED; "" for a site without a cache.
+	Word string
+}
+
+// CacheStatus is the fact of it, known once the response is.
+var CacheStatus = NewFact[CacheState]()

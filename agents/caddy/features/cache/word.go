@@ -1,0 +1,39 @@
+package cache
+
+import (
+	"sync/atomic"
+
+	"edge.svc/caddy/exchange"
+)
+
+// Word is what X-Cache says.
+type Word uint8
+
+// The words.
+const (
+	Bypass Word = iota
+	Miss
+	Hit
+	Expired
+	Stale
+	Updating
+	Revalidated
+	words
+)
+
+var wordNames = [words]string{"BYPASS", "MISS", "HIT", "EXPIRED", "STALE", "UPDATING", "REVALIDATED"}
+
+var wordValues, wordCounts = func() (values [words][]string, counts [words]exchange.Count) {
+	for w, name := range wordNames {
+		values[w], counts[w] = []string{name}, exchange.NewCount("cache."+name)
+	}
+	return values, counts
+}()
+
+// String is the word.
+func (w Word) String() string { return wordNames[w] }
+
+// counters count responses by their word since the process began.
+type counters struct{ words [words]atomic.Uint64 }
+
+func (c *counters) add(w Word) { c.words[w].Add(1) }
