@@ -1,4 +1,5 @@
 // Written by `npm run generate` from the files it imports. Changes here are lost.
+import { reasons as cacheZone } from '../resources/cache-zone.codes.ts';
 import { reasons as certificates } from '../resources/certificates.codes.ts';
 import { reasons as clientIp } from '../resources/client-ip.codes.ts';
 import { reasons as clusters } from '../resources/clusters.codes.ts';
@@ -15,6 +16,7 @@ import { reasons as sites } from '../resources/sites.codes.ts';
 import { reasons as unknownHosts } from '../resources/unknown-hosts.codes.ts';
 
 export const REASON_LISTS = [
+  cacheZone,
   certificates,
   clientIp,
   clusters,

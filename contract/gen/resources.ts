@@ -6,6 +6,7 @@ import * as addresses from '../resources/addresses.ts';
 import * as auditLogs from '../resources/audit-logs.ts';
 import * as bans from '../resources/bans.ts';
 import * as bulkRedirects from '../resources/bulk-redirects.ts';
+import * as cacheZone from '../resources/cache-zone.ts';
 import * as ccTemplate from '../resources/cc-template.ts';
 import * as certificateRequests from '../resources/certificate-requests.ts';
 import * as certificates from '../resources/certificates.ts';
@@ -64,6 +65,7 @@ export const RESOURCE_FILES = [
   auditLogs,
   bans,
   bulkRedirects,
+  cacheZone,
   ccTemplate,
   certificateRequests,
   certificates,

@@ -11,6 +11,7 @@ import {
   SearchQuery,
   Timestamp,
 } from '../scalars/common.ts';
+import { CacheZone } from './cache-zone.ts';
 
 export const ClusterName = Type.String({
   pattern: '^[a-z0-9][a-z0-9-]*$',
@@ -30,6 +31,7 @@ export const Cluster = Type.Object({
   siteCount: Type.Integer({ minimum: 0 }),
   latestRevision: Decimal,
   clientIpMode: Type.Union([Type.Literal('direct'), Type.Literal('proxy_protocol'), Type.Literal('header')]),
+  cache: CacheZone,
   createdAt: Timestamp,
   updatedAt: Timestamp,
 });

@@ -12,6 +12,7 @@ import {
   SortQuery,
   Timestamp,
 } from '../scalars/common.ts';
+import { NodeCache } from './cache-zone.ts';
 
 /** What lists of nodes can be sorted by; a node that reported none of it counts as the least. */
 export const NODE_SORT = ['name', 'lastSeenAt', 'cpuPercent', 'memoryPercent'] as const;
@@ -131,6 +132,7 @@ export const Node = Type.Object({
   dataPlaneHealthy: Type.Boolean(),
   banStatus: Nullable(NodeBanStatus),
   metrics: Nullable(NodeMetrics),
+  cache: NodeCache,
   geoip: Nullable(NodeGeoip),
 });
 

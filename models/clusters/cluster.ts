@@ -28,6 +28,7 @@ export interface ClusterSummary {
   name: string;
   description: string;
   client_ip_mode: string;
+  cache_zone: object | null;
   created_at: Date;
   updated_at: Date;
   latest_revision: string;
@@ -41,7 +42,7 @@ export interface ClusterSummary {
 // The page is cut before anything is counted, so the cost follows the page and not the number of clusters.
 const SUMMARY = `
   select c.id, c.name, c.description, c.created_at, c.updated_at,
-         coalesce(c.client_ip->>'mode', 'direct') as client_ip_mode,
+         coalesce(c.client_ip->>'mode', 'direct') as client_ip_mode, c.cache_zone,
          coalesce(h.revision, 0)::text as latest_revision, n.*,
          (select count(*)::int from site s where s.cluster_id = c.id) as sites
     from (select * from cluster :where: order by name limit :limit offset :offset) c

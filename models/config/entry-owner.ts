@@ -11,6 +11,11 @@ export function siteOfOwner(owner: string | null): string | null {
   return owner?.startsWith(prefix) ? owner.slice(prefix.length) : null;
 }
 
+/** The owner of what is published of one node. */
+export function nodeOwner(id: string): string {
+  return `node:${id}`;
+}
+
 /** The owner of an IP list's header and chunks. */
 export function listOwner(id: string): string {
   return `list:${id}`;

@@ -1,4 +1,6 @@
 // Written by `npm run generate` from the files it imports. Changes here are lost.
+import { cacheZoneKind } from '../cache/cache-zone.entry.ts';
+import { nodeCacheKind } from '../cache/node-cache.entry.ts';
 import { siteCacheKind } from '../cache/site-cache.entry.ts';
 import { sitePurgeMethodKind } from '../cache/site-purge-method.entry.ts';
 import { challengeKeysKind } from '../clusters/challenge-keys.entry.ts';
@@ -26,6 +28,8 @@ import { siteKind } from '../sites/site.entry.ts';
 import { siteWafKind } from '../waf/site-waf.entry.ts';
 
 export const FOUND_KINDS = [
+  cacheZoneKind,
+  nodeCacheKind,
   siteCacheKind,
   sitePurgeMethodKind,
   challengeKeysKind,

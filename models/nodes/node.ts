@@ -12,6 +12,8 @@ export class Node extends BaseModel {
   declare nodeGroupId: string;
   declare name: string;
   declare status: 'active' | 'disabled';
+  /** GiB; null: that of the cluster. */
+  declare cacheMaxSizeGb: number | null;
   declare enrolledAt: Date;
   declare createdAt: Date;
   declare updatedAt: Date;
@@ -68,6 +70,7 @@ export interface NodeRow {
   target_revision: string | null;
   certificate_fingerprint: string | null;
   certificate_not_after: Date | null;
+  cache_max_size_gb: number | null;
 }
 
 const FROM = `
@@ -82,7 +85,7 @@ const ONLINE = `coalesce(s.last_seen_at > now() - make_interval(secs => ${ONLINE
 
 const COLUMNS = `
   select n.id, n.name, n.cluster_id, c.name as cluster_name, n.node_group_id, g.name as node_group_name,
-         r.name as region_name, n.status, n.enrolled_at, n.updated_at, ${ONLINE} as online,
+         r.name as region_name, n.status, n.cache_max_size_gb, n.enrolled_at, n.updated_at, ${ONLINE} as online,
          s.last_seen_at, s.info, s.features, s.missing_features, s.metrics, s.ban_status, s.remote_address,
          s.auth_error, s.data_plane_healthy, s.message, s.epoch::text, s.revision::text, s.set_hash, s.failed,
          h.epoch::text as target_epoch, h.revision::text as target_revision,

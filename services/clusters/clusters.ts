@@ -3,6 +3,7 @@ import { pageOf } from '../../contract/page.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { clusters } from '../../contract/resources/clusters.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
+import { CACHE_ZONE } from '../../models/cache/cache-zone.entry.ts';
 import {
   Cluster,
   type ClusterSummary,
@@ -32,6 +33,7 @@ function present(row: ClusterSummary): ClusterOutput {
     siteCount: row.sites,
     latestRevision: row.latest_revision,
     clientIpMode: row.client_ip_mode as ClusterOutput['clientIpMode'],
+    cache: CACHE_ZONE.read(row.cache_zone),
     createdAt: row.created_at.toISOString(),
     updatedAt: row.updated_at.toISOString(),
   };

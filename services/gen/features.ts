@@ -3,6 +3,7 @@ import { feature as acmeFanout } from '../acme-fanout/feature.ts';
 import { feature as auditLogs } from '../audit-logs/feature.ts';
 import { feature as bans } from '../bans/feature.ts';
 import { feature as bulkRedirects } from '../bulk-redirects/feature.ts';
+import { feature as cache } from '../cache/feature.ts';
 import { feature as certificates } from '../certificates/feature.ts';
 import { feature as changes } from '../changes/feature.ts';
 import { feature as clientIp } from '../client-ip/feature.ts';
@@ -30,6 +31,7 @@ export const FEATURES = [
   auditLogs,
   bans,
   bulkRedirects,
+  cache,
   certificates,
   changes,
   clientIp,

@@ -11,6 +11,7 @@ export const ROLES_OF_SERVICES = [
   ['ban-fanout', ['worker']],
   ['bans', ['app']],
   ['bulk-redirects', ['app']],
+  ['cache', ['app']],
   ['canary-fanout', ['worker']],
   ['certificates', ['app']],
   ['changes', ['app']],

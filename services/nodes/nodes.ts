@@ -3,6 +3,8 @@ import { pageOf } from '../../contract/page.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { nodes } from '../../contract/resources/nodes.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
+import { nodeOwner } from '../../models/config/entry-owner.ts';
+import { publish } from '../../models/config/publish.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { Node, type NodeFilter, nodeCount, nodePage } from '../../models/nodes/node.ts';
 import { NodeCertificate } from '../../models/nodes/node-certificate.ts';
@@ -85,11 +87,16 @@ export async function deleteNode(
   input: Input<typeof nodes.delete>,
   call: Call,
 ): Promise<Record<string, never>> {
-  await write(runtime, call, {}, async (tx) => {
+  const { clusterId } = (await Node.byId(runtime.pools.api, input.id)) ?? fail('NODE_NOT_FOUND');
+  await write(runtime, call, { clusterId }, async (tx) => {
     const node = (await Node.locked(tx.sql, input.id)) ?? fail('NODE_NOT_FOUND');
     await NodeCertificate.revokeAll(tx.sql, node.id, tx.now);
     await Node.query(tx.sql).deleteById(node.id);
-    await recordAudit(tx, 'node.delete', { type: 'node', id: node.id, name: node.name }, { clusterId: node.clusterId });
+    await recordAudit(tx, 'node.delete', { type: 'node', id: node.id, name: node.name }, { clusterId });
+    if (node.cacheMaxSizeGb !== null) {
+      const params = { node: node.name, nodeId: node.id };
+      await publish(tx, { clusterId, entries: [], ends: [nodeOwner(node.id)], reason: 'node_cache_updated', params });
+    }
     return {};
   });
   announceNodeAccess(runtime);

@@ -46,6 +46,7 @@ export function presentNode(row: NodeRow): NodeOutput {
     dataPlaneHealthy: row.data_plane_healthy ?? false,
     banStatus: row.ban_status as NodeOutput['banStatus'],
     metrics: row.metrics as NodeOutput['metrics'],
+    cache: { maxSizeGb: row.cache_max_size_gb, usage: null },
     geoip: (info.geoip ?? null) as NodeOutput['geoip'],
   };
 }

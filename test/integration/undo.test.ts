@@ -94,6 +94,8 @@ test('each save of a site names its revision in the audit log, and is undone to 
     [`/clusters/${clusterId}/client-ip`, 'PUT', { settings: { mode: 'direct', dropForwardedFor: true } }, clusterId],
     [`/clusters/${clusterId}/unknown-hosts`, 'PUT', { unknownHost: 'close' }, clusterId],
     [`/clusters/${clusterId}/header-limit`, 'PUT', { fieldBytes: 16_384 }, clusterId],
+    [`/clusters/${clusterId}/cache`, 'PUT', { maxSizeGb: 20 }, clusterId],
+    [`/sites/${id}`, 'PATCH', { cacheRules: [{ extensions: ['css'] }] }, id],
   ];
   for (const [path, method, body, target] of saves) {
     const [read] = path.split('/enabled');

@@ -449,6 +449,13 @@ export interface CacheSettingsInput {
   } | undefined;
 }
 
+export interface CacheZone {
+  /** Largest size of the cache of a node, in GiB. Above it, nodes evict the least recently used responses. 1 to 65536; default 10. */
+  maxSizeGb: number;
+  /** Days without a request after which nodes remove a stored response. 1 to 90; default 7. */
+  inactiveDays: number;
+}
+
 export interface CanaryNode {
   /** ID. 1 to 64 characters. */
   id: string;
@@ -670,6 +677,7 @@ export interface Cluster {
   /** Decimal number as a string. Example: 42. */
   latestRevision: string;
   clientIpMode: 'direct' | 'proxy_protocol' | 'header';
+  cache: CacheZone;
   /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
   createdAt: string;
   /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
@@ -1117,6 +1125,7 @@ export interface Node {
   dataPlaneHealthy: boolean;
   banStatus: NodeBanStatus | null;
   metrics: NodeMetrics | null;
+  cache: NodeCache;
   geoip: NodeGeoip | null;
 }
 
@@ -1135,6 +1144,16 @@ export interface NodeBanStatus {
   autoEvicted: number;
   /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
   reportedAt: string;
+}
+
+export interface NodeCache {
+  maxSizeGb: number | null;
+  usage: {
+    usedBytes: number;
+    maxBytes: number;
+    /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
+    measuredAt: string;
+  } | null;
 }
 
 export interface NodeChannelCheck {

@@ -502,6 +502,39 @@ export interface ClustersCreateInput {
 
 export type ClustersCreateOutput = Cluster;
 
+export interface ClustersCacheGetInput {
+  /** ID. 1 to 64 characters. */
+  clusterId: string;
+}
+
+export interface ClustersCacheGetOutput {
+  /** Largest size of the cache of a node, in GiB. Above it, nodes evict the least recently used responses. 1 to 65536; default 10. */
+  maxSizeGb: number;
+  /** Days without a request after which nodes remove a stored response. 1 to 90; default 7. */
+  inactiveDays: number;
+  /** Active nodes without the capability cache-zone-v1, at most 100. */
+  unsupportedNodes: LackingNode[];
+}
+
+export interface ClustersCacheSetInput {
+  /** ID. 1 to 64 characters. */
+  clusterId: string;
+  /** Largest size of the cache of a node, in GiB. Above it, nodes evict the least recently used responses. 1 to 65536; default 10. */
+  maxSizeGb?: number | undefined;
+  /** Days without a request after which nodes remove a stored response. 1 to 90; default 7. */
+  inactiveDays?: number | undefined;
+}
+
+export interface ClustersCacheSetOutput {
+  /** Largest size of the cache of a node, in GiB. Above it, nodes evict the least recently used responses. 1 to 65536; default 10. */
+  maxSizeGb: number;
+  /** Days without a request after which nodes remove a stored response. 1 to 90; default 7. */
+  inactiveDays: number;
+  /** Active nodes without the capability cache-zone-v1, at most 100. */
+  unsupportedNodes: LackingNode[];
+  revision: string | null;
+}
+
 export interface ClustersClientIpGetInput {
   /** ID. 1 to 64 characters. */
   clusterId: string;
@@ -1248,6 +1281,30 @@ export interface NodesDeleteInput {
 }
 
 export type NodesDeleteOutput = Record<string, never>;
+
+export interface NodesCacheGetInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+}
+
+export interface NodesCacheGetOutput {
+  maxSizeGb: number | null;
+  /** Size that the cluster sets, in GiB. */
+  clusterMaxSizeGb: number;
+}
+
+export interface NodesCacheSetInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  maxSizeGb: number | null;
+}
+
+export interface NodesCacheSetOutput {
+  maxSizeGb: number | null;
+  /** Size that the cluster sets, in GiB. */
+  clusterMaxSizeGb: number;
+  revision: string | null;
+}
 
 export interface NodesDisableInput {
   /** ID. 1 to 64 characters. */
@@ -3014,6 +3071,18 @@ export interface Operations {
     idempotencyKey: true;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NAME_TAKEN' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
   };
+  'clusters.cache.get': {
+    input: ClustersCacheGetInput;
+    output: ClustersCacheGetOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'clusters.cache.set': {
+    input: ClustersCacheSetInput;
+    output: ClustersCacheSetOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
   'clusters.clientIp.get': {
     input: ClustersClientIpGetInput;
     output: ClustersClientIpGetOutput;
@@ -3319,6 +3388,18 @@ export interface Operations {
     output: NodesDeleteOutput;
     idempotencyKey: false;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'NODE_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'nodes.cache.get': {
+    input: NodesCacheGetInput;
+    output: NodesCacheGetOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'NODE_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'nodes.cache.set': {
+    input: NodesCacheSetInput;
+    output: NodesCacheSetOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'NODE_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
   };
   'nodes.disable': {
     input: NodesDisableInput;
@@ -3890,6 +3971,8 @@ export const OPERATIONS = {
   'changes.nodes': { method: 'GET', path: '/changes/{id}/nodes', query: true, text: false },
   'clusters.list': { method: 'GET', path: '/clusters', query: true, text: false },
   'clusters.create': { method: 'POST', path: '/clusters', query: false, text: false },
+  'clusters.cache.get': { method: 'GET', path: '/clusters/{clusterId}/cache', query: true, text: false },
+  'clusters.cache.set': { method: 'PUT', path: '/clusters/{clusterId}/cache', query: false, text: false },
   'clusters.clientIp.get': { method: 'GET', path: '/clusters/{clusterId}/client-ip', query: true, text: false },
   'clusters.clientIp.set': { method: 'PUT', path: '/clusters/{clusterId}/client-ip', query: false, text: false },
   'clusters.headerLimit.get': { method: 'GET', path: '/clusters/{clusterId}/header-limit', query: true, text: false },
@@ -3941,6 +4024,8 @@ export const OPERATIONS = {
   'nodes.get': { method: 'GET', path: '/nodes/{id}', query: true, text: false },
   'nodes.update': { method: 'PATCH', path: '/nodes/{id}', query: false, text: false },
   'nodes.delete': { method: 'DELETE', path: '/nodes/{id}', query: true, text: false },
+  'nodes.cache.get': { method: 'GET', path: '/nodes/{id}/cache', query: true, text: false },
+  'nodes.cache.set': { method: 'PUT', path: '/nodes/{id}/cache', query: false, text: false },
   'nodes.disable': { method: 'POST', path: '/nodes/{id}/disable', query: false, text: false },
   'nodes.enable': { method: 'POST', path: '/nodes/{id}/enable', query: false, text: false },
   'nodes.metrics': { method: 'GET', path: '/nodes/{id}/metrics', query: true, text: false },
@@ -4102,6 +4187,12 @@ export interface Api {
   clusters: {
     /** Aborts the canary; its nodes return to the stable revision. `POST /clusters/{id}/rollout/abort`: For operators; a read-only access key is rejected. */
     abortRollout: Call<'clusters.abortRollout'>;
+    cache: {
+      /** Returns the disk space that each node of a cluster uses for its cache. `GET /clusters/{clusterId}/cache`: For operators; a read-only access key suffices. */
+      get: Call<'clusters.cache.get'>;
+      /** Sets the disk space that each node of a cluster uses for its cache. `PUT /clusters/{clusterId}/cache`: For operators; a read-only access key is rejected. */
+      set: Call<'clusters.cache.set'>;
+    };
     clientIp: {
       /** Returns how nodes find the client address of a request. `GET /clusters/{clusterId}/client-ip`: For operators; a read-only access key suffices. */
       get: Call<'clusters.clientIp.get'>;
@@ -4214,6 +4305,12 @@ export interface Api {
     update: Call<'nodeGroups.update'>;
   };
   nodes: {
+    cache: {
+      /** Returns the disk space that a node uses for its cache. `GET /nodes/{id}/cache`: For operators; a read-only access key suffices. */
+      get: Call<'nodes.cache.get'>;
+      /** Gives a node a cache size of its own, or that of its cluster. Needs the capability `cache-zone-v1`. `PUT /nodes/{id}/cache`: For operators; a read-only access key is rejected. */
+      set: Call<'nodes.cache.set'>;
+    };
     /** Deletes a node and revokes its certificates. `DELETE /nodes/{id}`: For operators; a read-only access key is rejected. */
     delete: Call<'nodes.delete'>;
     /** Disables a node. It keeps serving its configuration and can only renew its certificate. `POST /nodes/{id}/disable`: For operators; a read-only access key is rejected. */

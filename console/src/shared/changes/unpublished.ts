@@ -25,7 +25,7 @@ export function useSaveContext(): SaveContext | null {
 
 /** Kinds of settings that a procedure publishes, by its path. */
 const PUBLISHED: Readonly<Record<string, readonly string[]>> = {
-  'sites/update': ['site', 'site-requests', 'site-content', 'site-rules'],
+  'sites/update': ['site', 'site-requests', 'site-content', 'site-rules', 'site-cache'],
   'sites/https/set': ['site-https', 'site-compression'],
   'sites/waf/update': ['site-waf'],
   'sites/errorPages/update': ['site-pages'],
@@ -36,6 +36,7 @@ const PUBLISHED: Readonly<Record<string, readonly string[]>> = {
   'clusters/clientIp/set': ['client-ip'],
   'clusters/unknownHosts/set': ['unknown-hosts'],
   'clusters/headerLimit/set': ['header-limit'],
+  'clusters/cache/set': ['cache-zone'],
 };
 const NAMED = 5;
 
