@@ -463,6 +463,13 @@ const FORMS: readonly FormCase[] = [
     stays: true,
   },
   {
+    file: 'features/network/CacheTab.vue',
+    open: onPage(() => `/clusters/${clusterId}/cache`, 'network.cache.maxSizeGb'),
+    submit: 'shared.form.save',
+    fields: { 'network.cache.maxSizeGb': number(65_536), 'network.cache.inactiveDays': number(90) },
+    stays: true,
+  },
+  {
     file: 'features/network/HeaderLimitTab.vue',
     open: onPage(() => `/clusters/${clusterId}/header-limit`, 'network.headers.fieldBytes'),
     submit: 'shared.form.save',
@@ -560,6 +567,13 @@ const FORMS: readonly FormCase[] = [
       },
     },
     unique: 'network.regions.code',
+  },
+  {
+    file: 'features/network/NodeCacheTab.vue',
+    open: onPage(() => `/nodes/${nodeId}/cache`, 'network.cache.maxSizeGb'),
+    submit: 'shared.form.save',
+    fields: { 'network.cache.maxSizeGb': { ...number(65_536), optional: true } },
+    stays: true,
   },
   {
     file: 'features/network/NodeSettings.vue',

@@ -74,6 +74,15 @@ export default {
       docs: 'edge-node#large-request-headers',
       component: () => import('./HeaderLimitTab.vue'),
     },
+    {
+      of: 'cluster',
+      name: 'cache',
+      group: 'delivery',
+      order: 50,
+      title: { en: 'Cache', 'zh-CN': '缓存' },
+      docs: 'cache#give-the-cache-disk-space',
+      component: () => import('./CacheTab.vue'),
+    },
     { of: 'nodes', name: '', order: 10, title: nodes, component: () => import('./NodesPage.vue') },
     { of: 'nodes', name: 'regions', order: 20, title: regions, component: () => import('./RegionsPage.vue') },
     {
@@ -89,6 +98,14 @@ export default {
       order: 20,
       title: { en: 'Load', 'zh-CN': '负载' },
       component: () => import('./NodeLoad.vue'),
+    },
+    {
+      of: 'node',
+      name: 'cache',
+      order: 25,
+      title: { en: 'Cache', 'zh-CN': '缓存' },
+      docs: 'cache#give-the-cache-disk-space',
+      component: () => import('./NodeCacheTab.vue'),
     },
     {
       of: 'node',
