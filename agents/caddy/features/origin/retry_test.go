@@ -501,13 +501,13 @@ func TestPanicEndsAnUpload(t *testing.T) {
 				break
 			}
 		}
-		io.WriteString(c, okAnswer)
+		io.WriteString(c, "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n")
 		io.Copy(io.Discard, r)
 		close(ended)
 	})
 	e := newEdge(t, settings(), originAt("a", o.Addr().String()))
-	// Which is asked as soon as there is an answer.
-	e.pool.Load().state = nil
+	// Which is asked for the time of the failure.
+	e.state.now = nil
 	c, err := net.Dial("tcp", e.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
