@@ -46,7 +46,7 @@ var errSilence = fail(failTimeout, h2.ErrSilent)
 // ask sends the request to an origin. Errors are those of attempt. A request that the origin gave back unprocessed goes out
 // again on another connection, and so does one whose connection turns out to be closed, if it may.
 func (s *Standard) ask(t *fetch, o *origin) (head, error) {
-	for unprocessed := 0; ; {
+	for again := 0; ; again++ {
 		places, err := s.transports.capacity.enter(t.ctx, o, t.patience)
 		if err != nil {
 			return nil, err
@@ -69,10 +69,9 @@ func (s *Standard) ask(t *fetch, o *origin) (head, error) {
 		t.leave()
 		var sent *sentError
 		switch {
+		case again == maxAgain:
+			return nil, err
 		case !errors.As(err, &sent):
-			if unprocessed++; unprocessed > maxUnprocessed {
-				return nil, err
-			}
 		case sent.gone || sent.client != nil || !t.outcome.Reused || classOf(err) == failTimeout || h2.OfStream(err):
 			return nil, err
 		case !t.repeatable():

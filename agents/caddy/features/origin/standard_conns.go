@@ -14,8 +14,8 @@ import (
 const (
 	// Connections to one origin that are kept at most; each carries as many requests as the origin allows.
 	maxShared = 64
-	// How often requests that an origin gave back unprocessed are sent again.
-	maxUnprocessed = 3
+	// How often a request is sent again that the origin gave back unprocessed, or whose connection turned out to be closed.
+	maxAgain = 3
 )
 
 // sharedConn is a connection to an origin, and whom it reached.

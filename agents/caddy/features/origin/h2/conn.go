@@ -136,7 +136,7 @@ func (c *Conn) over() error {
 	return c.err
 }
 
-// Reserve keeps room for one more stream, for Open or Release. It reports false where there is none.
+// Reserve keeps room for one more stream, for Open. It reports false where there is none.
 func (c *Conn) Reserve() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,14 +146,6 @@ func (c *Conn) Reserve() bool {
 	}
 	c.reserved++
 	return true
-}
-
-// Release gives up what Reserve has kept.
-func (c *Conn) Release() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.reserved--
-	c.rest()
 }
 
 // InFlight is how many requests the connection carries.

@@ -129,13 +129,7 @@ func TestCanceledRequestsCountUntilTheOriginKnows(t *testing.T) {
 	// What was under way is nobody's.
 	p.respond(id, "late")
 	_ = p.WritePing(true, ping.Data)
-	until(t, "there is a place", func() bool {
-		if !c.Reserve() {
-			return false
-		}
-		c.Release()
-		return true
-	})
+	until(t, "there is a place", c.Reserve)
 	if c.Err() != nil {
 		t.Error(c.Err())
 	}

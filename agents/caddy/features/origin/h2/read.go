@@ -28,32 +28,35 @@ type reader struct {
 // read handles what the origin sends, until the connection ends.
 func (c *Conn) read() {
 	buffer := make([]byte, readBuffer)
-	r, w := 0, 0
-	for {
+	for w, over := 0, false; !over; {
 		n, err := c.net.Read(buffer[w:])
 		w += n
-		c.mu.Lock()
-		c.health.reads++
-		for c.err == nil {
-			used := c.frame(buffer[r:w])
-			if used == 0 {
-				break
-			}
-			r += used
-		}
-		if err != nil {
-			if err == io.EOF {
-				err = io.ErrUnexpectedEOF
-			}
-			c.fail(err)
-		}
-		failed := c.err != nil
-		c.mu.Unlock()
-		if failed {
-			return
-		}
-		w, r = copy(buffer, buffer[r:w]), 0
+		var used int
+		used, over = c.frames(buffer[:w], err)
+		w = copy(buffer, buffer[used:w])
 	}
+}
+
+// frames handles the whole frames of p, and the end of reading. It returns the length of them, and whether the connection is
+// over.
+func (c *Conn) frames(p []byte, err error) (used int, over bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.health.reads++
+	for c.err == nil {
+		n := c.frame(p[used:])
+		if n == 0 {
+			break
+		}
+		used += n
+	}
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		c.fail(err)
+	}
+	return used, c.err != nil
 }
 
 // frame handles the frame that p begins with, under the lock. It returns the length of it, 0 where it is not whole.

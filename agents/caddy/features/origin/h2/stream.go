@@ -159,8 +159,17 @@ func (s *Stream) Cancel(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.streams[s.id] == s {
-		s.abort(err, codeCancel)
+		s.abort(err, s.codeOfEnd())
 	}
+}
+
+// codeOfEnd is the code with which the edge resets the stream. After the response the rest of the request is of no use, and
+// nothing is wrong (RFC 9113 §8.1).
+func (s *Stream) codeOfEnd() uint32 {
+	if s.ended {
+		return codeNo
+	}
+	return codeCancel
 }
 
 // Close gives up what is left of the stream. It is not to be used afterwards, and nobody may be in Write.
@@ -168,12 +177,7 @@ func (s *Stream) Close() {
 	c := s.conn
 	c.mu.Lock()
 	if c.streams[s.id] == s {
-		code := uint32(codeCancel)
-		if s.ended {
-			// The rest of the request is of no use (RFC 9113 §8.1).
-			code = codeNo
-		}
-		s.abort(errClosed, code)
+		s.abort(errClosed, s.codeOfEnd())
 	}
 	c.mu.Unlock()
 	s.free()

@@ -33,30 +33,44 @@ func (c *Conn) write() {
 
 // flush writes all there is, and reports whether the connection is over.
 func (c *Conn) flush() (over bool) {
+	for {
+		p, over := c.gathered()
+		if len(p) == 0 {
+			if over {
+				_ = c.net.Close()
+			}
+			return over
+		}
+		_, err := c.net.Write(p)
+		c.written(p, err)
+	}
+}
+
+// gathered is what is to be written, and whether nothing comes after it.
+func (c *Conn) gathered() (p []byte, over bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.out) > 0 {
-		p := c.out
+	if len(c.out) > 0 {
+		p = c.out
 		c.out, c.spare = c.spare[:0], nil
 		c.health.writing = true
-		c.mu.Unlock()
-		_, err := c.net.Write(p)
-		c.mu.Lock()
-		c.health.writing = false
-		c.health.writes++
-		if cap(p) <= keptBuffer {
-			c.spare = p
-		}
-		if err != nil {
-			c.fail(err)
-			c.out = nil
-		}
-		c.grant()
 	}
-	if c.closing {
-		_ = c.net.Close()
+	return p, c.closing
+}
+
+func (c *Conn) written(p []byte, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.health.writing = false
+	c.health.writes++
+	if cap(p) <= keptBuffer {
+		c.spare = p
 	}
-	return c.closing
+	if err != nil {
+		c.fail(err)
+		c.out = nil
+	}
+	c.grant()
 }
 
 // grant gives its turn to the stream that waits for longest, under the lock, if there is room for a frame.
