@@ -29,6 +29,13 @@ import {
   type GetConfigResponse,
 } from '../../proto/gen/svc/node/v1/config_pb.js';
 import {
+  type FeedBatch,
+  FeedBatchSchema,
+  type FeedPosition,
+  type GetFeedRequest,
+  type GetFeedResponse,
+} from '../../proto/gen/svc/node/v1/feeds_pb.js';
+import {
   type AppliedRequest,
   type HeartbeatRequest,
   type HeartbeatResponse,
@@ -164,10 +171,11 @@ export function assertIssued(certificatePem: string, keyPem: string, authorityPe
 
 /** A message of the Watch stream with its batch decoded. */
 export type NodeEvent =
-  | Exclude<WatchEvent['event'], { case: 'configDelta' | 'banBatch' | 'acmeBatch' }>
+  | Exclude<WatchEvent['event'], { case: 'configDelta' | 'banBatch' | 'acmeBatch' | 'feedBatch' }>
   | { case: 'configDelta'; value: ConfigDelta }
   | { case: 'banBatch'; value: BanBatch }
-  | { case: 'acmeBatch'; value: AcmeBatch };
+  | { case: 'acmeBatch'; value: AcmeBatch }
+  | { case: 'feedBatch'; value: FeedBatch };
 
 export function decodeEvent(event: WatchEvent): NodeEvent {
   switch (event.event.case) {
@@ -177,6 +185,8 @@ export function decodeEvent(event: WatchEvent): NodeEvent {
       return { case: 'banBatch', value: fromBinary(BanBatchSchema, event.event.value) };
     case 'acmeBatch':
       return { case: 'acmeBatch', value: fromBinary(AcmeBatchSchema, event.event.value) };
+    case 'feedBatch':
+      return { case: 'feedBatch', value: fromBinary(FeedBatchSchema, event.event.value) };
     default:
       return event.event;
   }
@@ -196,7 +206,7 @@ export class NodeChannel {
 
   /** Events until the stream ends, fails or the signal aborts. The positions tell the console what the node holds. */
   watch(
-    positions: { config?: ConfigPosition; bans?: BanPosition; acme?: AcmePosition },
+    positions: { config?: ConfigPosition; bans?: BanPosition; acme?: AcmePosition; feeds?: FeedPosition[] },
     signal?: AbortSignal,
   ): AsyncIterable<WatchEvent> {
     const options: CallOptions = { timeoutMs: 0, ...(signal ? { signal } : {}) };
@@ -247,6 +257,11 @@ export class NodeChannel {
 
   getAcmeTokens(options?: CallOptions): Promise<GetAcmeTokensResponse> {
     return this.connection.client.getAcmeTokens({}, options);
+  }
+
+  /** What the node lacks of a feed by name, a page at a time. */
+  getFeed(request: Init<GetFeedRequest>, options?: CallOptions): Promise<GetFeedResponse> {
+    return this.connection.client.getFeed(request, options);
   }
 
   reportStats(request: Init<ReportStatsRequest>, options?: CallOptions): Promise<ReportStatsResponse> {

@@ -1,3 +1,4 @@
+import type { AcmePosition } from '../../../proto/gen/svc/node/v1/certificates_pb.js';
 import type { Part, PartKind } from '../lib/part.ts';
 import { clockPart } from '../run/clock.part.ts';
 import { AcmeAnswers } from './acme-answers.ts';
@@ -11,7 +12,12 @@ export const acmePart: PartKind = {
       clock: node.of(clockPart).clock,
       log: node.log,
       channel: node.channel,
-      applied: (position) => node.tell({ case: 'acmeApplied', position }),
+      applied: (acme) => {
+        // A certificate authority waits for it.
+        const { epoch, sequence: number } = acme;
+        const write = (request: { acme?: AcmePosition }) => Object.assign(request, { acme });
+        node.tell({ case: 'reached', feed: 'acme', epoch, number, urgent: true, write });
+      },
     });
     return {
       status: (report) => {

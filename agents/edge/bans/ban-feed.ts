@@ -1,4 +1,4 @@
-// Follows the ban feed: takes pushed batches over by the rules of delta-rules.ts and pulls what it cannot follow.
+// Follows the ban feed: journals what was pushed, and pulls what it cannot follow.
 import { create } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import {
@@ -12,13 +12,10 @@ import {
 } from '../../../proto/gen/svc/node/v1/bans_pb.js';
 import type { NodeChannel } from '../../kit/channel-client.ts';
 import type { Log } from '../../kit/log.ts';
-import { judgeBatch } from '../config/delta-rules.ts';
-import { PullLoop } from '../lib/pull-loop.ts';
+import { FeedFollower } from '../feeds/feed-follower.ts';
 import type { ServerClock } from '../lib/server-clock.ts';
 import type { BanRow, BanStore, StoredBanChange } from './ban-store.ts';
 
-const GRACE_MS = 200;
-const MAX_HELD_BATCHES = 256;
 const PAGE_BANS = 2000;
 const MAX_PAGES = 1000;
 
@@ -42,78 +39,51 @@ export interface BanFeedOptions {
 export class BanFeed {
   private readonly options: BanFeedOptions;
   private readonly store: BanStore;
-  private readonly loop: PullLoop;
-  private waiting: { batch: BanBatch; receivedAt: number }[] = [];
-  private wanted: BanPosition | undefined;
+  private readonly follower: FeedFollower<BanBatch>;
 
   constructor(options: BanFeedOptions) {
     this.options = options;
     this.store = options.store;
-    this.loop = new PullLoop({
+    this.follower = new FeedFollower({
       name: 'bans',
       log: options.log,
-      pull: (signal) => this.pull(signal),
-      settled: () => this.takeWaiting(),
+      channel: options.channel,
+      position: () => this.store.position,
+      take: (batch, receivedAt) => this.take(batch, receivedAt),
+      pull: (channel, signal, answered) => this.pull(channel, signal, answered),
     });
   }
 
   /** Whether a pull is under way; pushed changes wait meanwhile. */
   get pulling(): boolean {
-    return this.loop.busy;
+    return this.follower.pulling;
   }
 
   get message(): string {
-    return this.loop.problem === '' ? '' : `bans not fetched: ${this.loop.problem}`;
+    return this.follower.message;
   }
 
   onBatch(batch: BanBatch, receivedAt: number): void {
-    if (!this.loop.busy) this.take(batch, receivedAt);
-    else if (this.waiting.length < MAX_HELD_BATCHES) this.waiting.push({ batch, receivedAt });
-    else this.want(batch.epoch, batch.to);
+    this.follower.onBatch(batch, receivedAt);
   }
 
   /** Where the console's feed is. */
   onTarget(target: BanPosition): void {
-    const mine = this.store.position;
-    if (target.epoch === mine.epoch && target.sequence <= mine.sequence) return;
-    this.want(target.epoch, target.sequence);
-    this.loop.request(mine.epoch === target.epoch ? GRACE_MS : 0);
+    this.follower.onTarget(target);
   }
 
   onConnected(): void {
-    this.loop.hurry();
+    this.follower.onConnected();
   }
 
   stop(): Promise<void> {
-    return this.loop.stop();
-  }
-
-  private want(epoch: bigint, sequence: bigint): void {
-    if (this.wanted?.epoch !== epoch || this.wanted.sequence < sequence)
-      this.wanted = create(BanPositionSchema, { epoch, sequence });
+    return this.follower.stop();
   }
 
   private take(batch: BanBatch, receivedAt: number): void {
     const base = this.store.position;
-    const verdict = judgeBatch(base, batch);
-    if (verdict === 'ignore') return;
-    if (verdict === 'pull') {
-      this.want(batch.epoch, batch.to);
-      this.loop.request();
-      return;
-    }
     const target = create(BanPositionSchema, { epoch: batch.epoch, sequence: batch.to, mark: batch.mark });
     this.apply(base, target, batch.upserts, batch.removedIds, batch.liftedOwn, batch.serverTimeMs, receivedAt);
-  }
-
-  private takeWaiting(): void {
-    const waiting = this.waiting;
-    this.waiting = [];
-    for (const { batch, receivedAt } of waiting) this.onBatch(batch, receivedAt);
-    const { wanted } = this;
-    const { epoch, sequence } = this.store.position;
-    const behind = wanted !== undefined && (wanted.epoch !== epoch || wanted.sequence > sequence);
-    if (behind && !this.loop.busy && this.options.channel()) this.loop.request(GRACE_MS);
   }
 
   private apply(
@@ -137,9 +107,7 @@ export class BanFeed {
     this.options.changed({ ...stored, base, target, liftedOwn: lifts }, receivedAt);
   }
 
-  private async pull(signal: AbortSignal): Promise<boolean> {
-    const channel = this.options.channel();
-    if (!channel) return false;
+  private async pull(channel: NodeChannel, signal: AbortSignal, answered: () => void): Promise<boolean> {
     const receivedAt = performance.now();
     const base = this.store.position;
     const upserts: Ban[] = [];
@@ -167,7 +135,7 @@ export class BanFeed {
     }
     const target = answer.position;
     if (!target) throw new Error('the console returned no position');
-    this.wanted = undefined;
+    answered();
     if (reset) {
       const { rows } = this.store.accept(upserts, this.options.clock.offsetMs(answer.serverTimeMs));
       const latest = new Map<string, BanRow>(rows.map((row) => [row.id, row]));

@@ -36,7 +36,16 @@ class BansPart implements Part {
       log,
       applied: (state, micros) => {
         this.state = state;
-        node.tell({ case: 'bansApplied', state, micros });
+        const position = state.position!;
+        node.tell({
+          case: 'reached',
+          feed: 'bans',
+          epoch: position.epoch,
+          number: position.sequence,
+          urgent: false,
+          write: (request, bansSteps) =>
+            Object.assign(request, { bans: position, bansMicros: BigInt(micros), bansSteps }),
+        });
         node.reportSoon();
       },
     });

@@ -119,7 +119,16 @@ class ConfigPart implements Part {
   private onApplied(position: ConfigPosition, failed: FailedEntry[], micros: number): void {
     this.applied = position;
     this.noteFailed(failed);
-    this.node.tell({ case: 'configApplied', position, failed, micros });
+    this.node.tell({ case: 'configApplied', position, failed });
+    this.node.tell({
+      case: 'reached',
+      feed: 'config',
+      epoch: position.epoch,
+      number: position.revision,
+      urgent: false,
+      write: (request, configSteps) =>
+        Object.assign(request, { config: position, failed, configMicros: BigInt(micros), configSteps }),
+    });
     this.node.reportSoon();
   }
 

@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import type { BanPosition } from '../../../proto/gen/svc/node/v1/bans_pb.js';
 import type { AcmePosition } from '../../../proto/gen/svc/node/v1/certificates_pb.js';
 import type { ConfigPosition } from '../../../proto/gen/svc/node/v1/config_pb.js';
+import type { FeedPosition } from '../../../proto/gen/svc/node/v1/feeds_pb.js';
 import { type HeartbeatRequest, type NodeInfo, NodeInfoSchema } from '../../../proto/gen/svc/node/v1/node_pb.js';
 
 const MAX_MESSAGE = 500;
@@ -19,7 +20,7 @@ export class NodeReport {
   readonly heartbeat: Init<HeartbeatRequest> = {};
   readonly info: Init<NodeInfo> = {};
   /** Positions from which the console goes on. */
-  readonly positions: { config?: ConfigPosition; bans?: BanPosition; acme?: AcmePosition } = {};
+  readonly positions: { config?: ConfigPosition; bans?: BanPosition; acme?: AcmePosition; feeds?: FeedPosition[] } = {};
   /** Sections of the status file. */
   readonly shown: Record<string, unknown> = {};
   private readonly problems: { urgency: Urgency; text: string }[] = [];

@@ -1,21 +1,18 @@
-// Tells the console which positions are enforced: one call at a time, after a pause in which only the last position of
-// each feed is kept, and at once what certificate authorities wait for. A lost report is not repeated: every heartbeat says the same.
-import type { BanPosition } from '../../../proto/gen/svc/node/v1/bans_pb.js';
-import type { AcmePosition } from '../../../proto/gen/svc/node/v1/certificates_pb.js';
-import type { ConfigPosition, FailedEntry } from '../../../proto/gen/svc/node/v1/config_pb.js';
+// Tells the console which places of feeds are in force: one call at a time, after a pause in which only the last place of each
+// feed is kept, and at once what is urgent. A lost report is not repeated: every heartbeat says the same.
+import type { AppliedRequest } from '../../../proto/gen/svc/node/v1/node_pb.js';
 import { appliedPause } from '../../kit/applied-pause.ts';
 import type { NodeChannel } from '../../kit/channel-client.ts';
 import type { Log } from '../../kit/log.ts';
 import { ReachedSteps } from '../../kit/reached-steps.ts';
+import type { ReachedPlace } from '../lib/agent-event.ts';
 
 export class AppliedReporter {
   private readonly channel: () => NodeChannel | undefined;
   private readonly log: Log;
-  private config: { position: ConfigPosition; failed: FailedEntry[]; micros: number } | undefined;
-  private bans: { position: BanPosition; micros: number } | undefined;
-  private acme: AcmePosition | undefined;
-  private readonly configSteps = new ReachedSteps();
-  private readonly bansSteps = new ReachedSteps();
+  /** What is to be told, by feed. */
+  private places = new Map<string, ReachedPlace>();
+  private readonly steps = new Map<string, ReachedSteps>();
   private timer: NodeJS.Timeout | undefined;
   private sending = false;
   private spreadMs = 0;
@@ -25,22 +22,17 @@ export class AppliedReporter {
     this.log = log;
   }
 
-  configApplied(position: ConfigPosition, failed: FailedEntry[], micros: number): void {
-    this.config = { position, failed, micros };
-    this.configSteps.reached(position.epoch, position.revision);
-    this.arm();
-  }
-
-  bansApplied(position: BanPosition, micros: number): void {
-    this.bans = { position, micros };
-    this.bansSteps.reached(position.epoch, position.sequence);
-    this.arm();
-  }
-
-  acmeApplied(position: AcmePosition): void {
-    this.acme = position;
-    this.stop();
-    if (!this.sending) void this.send();
+  reached(place: ReachedPlace): void {
+    const { feed, epoch, number, urgent } = place;
+    this.places.set(feed, place);
+    let steps = this.steps.get(feed);
+    if (!steps) {
+      steps = new ReachedSteps();
+      this.steps.set(feed, steps);
+    }
+    steps.reached(epoch, number);
+    if (!urgent) this.arm();
+    else if (!this.sending) void this.send();
   }
 
   /** How far apart the console wants the reports of its nodes. */
@@ -58,28 +50,22 @@ export class AppliedReporter {
   }
 
   private async send(): Promise<void> {
-    this.timer = undefined;
-    const { config, bans, acme } = this;
-    this.config = undefined;
-    this.bans = undefined;
-    this.acme = undefined;
+    this.stop();
+    const { places } = this;
+    this.places = new Map();
     const channel = this.channel();
-    if (!channel || (!config && !bans && !acme)) return;
+    if (!channel || places.size === 0) return;
     this.sending = true;
+    const request: Omit<Partial<AppliedRequest>, '$typeName' | '$unknown'> = {};
+    for (const [feed, place] of places) place.write(request, this.steps.get(feed)!.take());
     try {
-      await channel.applied({
-        ...(config ? { config: config.position, failed: config.failed, configMicros: BigInt(config.micros) } : {}),
-        ...(bans ? { bans: bans.position, bansMicros: BigInt(bans.micros) } : {}),
-        ...(acme ? { acme } : {}),
-        configSteps: this.configSteps.take(),
-        bansSteps: this.bansSteps.take(),
-      });
+      await channel.applied(request);
     } catch (error) {
       this.log.debug('applied positions not reported, the next heartbeat reports them', { error });
     } finally {
       this.sending = false;
-      if (this.acme) void this.send();
-      else if (this.config || this.bans) this.arm();
+      if ([...this.places.values()].some(({ urgent }) => urgent)) void this.send();
+      else if (this.places.size > 0) this.arm();
     }
   }
 }

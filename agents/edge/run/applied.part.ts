@@ -8,9 +8,7 @@ export const appliedPart: PartKind = {
     const reporter = new AppliedReporter(channel, log);
     return {
       event: (event) => {
-        if (event.case === 'configApplied') reporter.configApplied(event.position, event.failed, event.micros);
-        else if (event.case === 'bansApplied') reporter.bansApplied(event.state.position!, event.micros);
-        else if (event.case === 'acmeApplied') reporter.acmeApplied(event.position);
+        if (event.case === 'reached') reporter.reached(event);
         else if (event.case === 'heartbeat') reporter.spread(event.value.appliedSpreadMs);
       },
       stop: () => reporter.stop(),

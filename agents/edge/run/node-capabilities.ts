@@ -6,7 +6,7 @@ import type { Log } from '../../kit/log.ts';
 const KERNEL_BANS: Capability = 'kernel-ban-v1';
 const METRICS: Capability = 'metrics-v1';
 /** No entry asks for these: they say what becomes of those that ask for something else, and which sets it can run. */
-const FOLLOWS: readonly Capability[] = ['partial-config-v1', 'canary-v1'];
+const FOLLOWS: readonly Capability[] = ['partial-config-v1', 'canary-v1', 'feeds-v1'];
 
 /** What the agent can do by itself on some machine; the data plane takes entries that ask for it. */
 export const AGENT_CAPABILITIES: readonly Capability[] = [KERNEL_BANS, METRICS];

@@ -18,10 +18,10 @@ test('before any answer of the data plane a node reports only what its agent doe
   const capabilities = start();
   let works = false;
   capabilities.offer('kernel-ban-v1', () => works);
-  t.deepEqual([...capabilities.names()], ['canary-v1', 'metrics-v1', 'partial-config-v1']);
+  t.deepEqual([...capabilities.names()], ['canary-v1', 'feeds-v1', 'metrics-v1', 'partial-config-v1']);
   t.false(capabilities.has(['metrics-v1', 'kernel-ban-v1']));
   works = true;
-  t.deepEqual([...capabilities.names()], ['canary-v1', 'kernel-ban-v1', 'metrics-v1', 'partial-config-v1']);
+  t.deepEqual([...capabilities.names()], ['canary-v1', 'feeds-v1', 'kernel-ban-v1', 'metrics-v1', 'partial-config-v1']);
   t.true(capabilities.has(['metrics-v1', 'kernel-ban-v1']));
 });
 
@@ -33,11 +33,11 @@ test('a node can do what its data plane says it can, and what its agent adds', (
   capabilities.observe(['waf-v1', 'bans-v1', 'bans-v1']);
   t.deepEqual(
     [...capabilities.names()],
-    ['bans-v1', 'canary-v1', 'kernel-ban-v1', 'metrics-v1', 'partial-config-v1', 'waf-v1'],
+    ['bans-v1', 'canary-v1', 'feeds-v1', 'kernel-ban-v1', 'metrics-v1', 'partial-config-v1', 'waf-v1'],
   );
   capabilities.observe(['bans-v1']);
   works = false;
-  t.deepEqual([...capabilities.names()], ['bans-v1', 'canary-v1', 'metrics-v1', 'partial-config-v1']);
+  t.deepEqual([...capabilities.names()], ['bans-v1', 'canary-v1', 'feeds-v1', 'metrics-v1', 'partial-config-v1']);
 });
 
 test('the last answer holds while the data plane is silent, across a restart of the agent too', (t) => {
@@ -45,28 +45,31 @@ test('the last answer holds while the data plane is silent, across a restart of 
   start().observe(['bans-v1', 'domains-v2']);
   const again = start();
   again.observe([]);
-  t.deepEqual([...again.names()], ['bans-v1', 'canary-v1', 'domains-v2', 'metrics-v1', 'partial-config-v1']);
+  t.deepEqual(
+    [...again.names()],
+    ['bans-v1', 'canary-v1', 'domains-v2', 'feeds-v1', 'metrics-v1', 'partial-config-v1'],
+  );
 });
 
 test('what is no name is not reported', (t) => {
   const { start } = setUp(t);
   const capabilities = start();
   capabilities.observe(['bans-v1', 'a b', '', 'x'.repeat(65)]);
-  t.deepEqual([...capabilities.names()], ['bans-v1', 'canary-v1', 'metrics-v1', 'partial-config-v1']);
+  t.deepEqual([...capabilities.names()], ['bans-v1', 'canary-v1', 'feeds-v1', 'metrics-v1', 'partial-config-v1']);
 });
 
 test('a file that cannot be read or written costs nothing but the memory of the last answer', (t) => {
   const { path, lines, start } = setUp(t);
   for (const text of ['{', '{"a":1}', '"text"', '[1, null]']) {
     writeFileSync(path, text);
-    t.deepEqual([...start().names()], ['canary-v1', 'metrics-v1', 'partial-config-v1'], text);
+    t.deepEqual([...start().names()], ['canary-v1', 'feeds-v1', 'metrics-v1', 'partial-config-v1'], text);
   }
   rmSync(path);
   mkdirSync(path);
   const capabilities = start();
   capabilities.observe(['bans-v1']);
   capabilities.observe(['bans-v1']);
-  t.deepEqual([...capabilities.names()], ['bans-v1', 'canary-v1', 'metrics-v1', 'partial-config-v1']);
+  t.deepEqual([...capabilities.names()], ['bans-v1', 'canary-v1', 'feeds-v1', 'metrics-v1', 'partial-config-v1']);
   t.is(lines.filter((line) => line.includes('not stored')).length, 1);
   rmSync(path, { recursive: true });
   capabilities.observe(['bans-v1']);
