@@ -12,8 +12,10 @@ import { createTestDatabase, redisPrefix, servers } from '../helpers/servers.ts'
 import { temporaryFolder } from '../helpers/temporary-folder.ts';
 
 const MADE_UP = join(root, 'test', 'made-up');
+/** A feed beside the resource, which `npm run new` does not write. */
+const MADE_UP_FEED = join(root, 'test', 'made-up-feed');
 /** What the copy does not need; nothing of it belongs to a resource. */
-const LEFT_OUT = /^(agents\/caddy|bench|docs|k8s|test\/(made-up|unit|e2e|integration|repo))\//;
+const LEFT_OUT = /^(agents\/caddy|bench|docs|k8s|test\/(made-up|made-up-feed|unit|e2e|integration|repo))\//;
 /** Written by `npm run generate`. */
 const GENERATED = new Set(['docs/api/openapi.json', ...[...REGISTERS, ...DECLARATIONS].map(({ file }) => file)]);
 /** Existing files that a new resource may have to change. */
@@ -34,6 +36,9 @@ interface Report {
   siteFeature: unknown;
   page: { name: string; path: string; navigation: string[] };
   words: Record<string, Record<string, string | null>>;
+  /** What reached an agent by the feed, and the feed's metrics. */
+  seen: string[];
+  feedMetrics: string[];
   surface: string[];
 }
 
@@ -70,6 +75,14 @@ test('a made-up resource works in a copy of the tree, and changes at most five e
   t.deepEqual(report.page, { name: 'greetings', path: '/greetings', navigation: ['/greetings'] });
   for (const [language, words] of Object.entries(report.words))
     for (const [key, text] of Object.entries(words)) t.truthy(text, `${language} ${key}`);
+  // Its feed: pushed; after a cut repaired from the journal's place; fetched anew without a journal.
+  const first = ['replaced', 'go away', 'pushed'];
+  t.deepEqual(report.seen, [...first, ...first, 'missed', 'replaced', 'kept']);
+  for (const name of ['svc_fanout_batches_total', 'svc_feed_nodes_behind', 'svc_feed_repairs_total'])
+    t.true(
+      report.feedMetrics.some((line) => line.startsWith(`${name}{feed="waves"} `)),
+      name,
+    );
   // What tests of the whole surface need to know.
   t.true(report.surface.includes('greetings.create'));
 });
@@ -101,6 +114,13 @@ function contents(tree: string): Map<string, string> {
 function addMadeUp(tree: string): void {
   newResource(tree, 'greetings');
   cpSync(join(MADE_UP, 'try-it.ts.txt'), join(tree, 'try-it.ts'));
+  for (const entry of readdirSync(MADE_UP_FEED, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue;
+    const path = join(entry.parentPath, entry.name);
+    const target = join(tree, path.slice(MADE_UP_FEED.length + 1).replace(/[.]txt$/, ''));
+    mkdirSync(dirname(target), { recursive: true });
+    cpSync(path, target);
+  }
 }
 
 /** Runs test/made-up/try-it.ts of the copy as a process of its own: modules of this one stay as they are. */
