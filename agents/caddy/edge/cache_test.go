@@ -423,3 +423,54 @@ func TestTheBrowserTTLIsTheRules(t *testing.T) {
 		t.Error(w.Header())
 	}
 }
+
+// A response that is larger than what an abandoned fill goes on for arrives whole, again and again.
+func TestLargeResponsesArriveWhole(t *testing.T) {
+	e := newCachingEdge(t, func(*configv1.SiteCache) {})
+	const size = 20 << 20
+	body := strings.Repeat("0123456789abcdef", size/16)
+	e.respond(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		w.Header().Set("Content-Length", fmt.Sprint(size))
+		_, _ = io.WriteString(w, body)
+	})
+	for i := range 3 {
+		w, word := e.get("GET", fmt.Sprint("/large", i))
+		if word != "MISS" || w.Body.String() != body {
+			t.Fatalf("%s with %d bytes", word, w.Body.Len())
+		}
+	}
+	e.stored("/large0")
+	if w, word := e.get("GET", "/large0", "Range: bytes=1048570-1048585"); word != "HIT" || w.Body.String() != body[1048570:1048586] {
+		t.Error(word, w.Body.Len())
+	}
+}
+
+func TestAnErrorDoesNotTakeThePlaceOfWhatServesOnError(t *testing.T) {
+	e := newCachingEdge(t, func(m *configv1.SiteCache) { m.Rules[0].StaleIfErrorSeconds = 600 })
+	e.respond(says("one", "Cache-Control: max-age=10"))
+	e.stored("/x")
+	e.shift.Add(int64(20 * time.Second))
+	e.respond(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		w.WriteHeader(500)
+	})
+	for range 3 {
+		if w, word := e.get("GET", "/x"); word != "STALE" || w.Body.String() != "one" {
+			t.Error(word, w.Code)
+		}
+	}
+}
+
+func TestUnknownHostsDoNotShareResponsesWithThoseOfTheSite(t *testing.T) {
+	e := newCachingEdge(t, func(m *configv1.SiteCache) { m.Key = &configv1.CacheKey{IgnoreHost: true} })
+	e.change(t, edgetest.Entry("unknown-hosts", "", &configv1.UnknownHosts{UnknownHost: configv1.UnknownHostAction_UNKNOWN_HOST_ACTION_SITE, DefaultSiteId: "a"}))
+	e.respond(says("one", "Cache-Control: max-age=60"))
+	r := request("GET", "evil.com", "/x")
+	if w, _ := e.send(r); w.Header().Get("X-Cache") != "MISS" {
+		t.Error(w.Code, w.Header())
+	}
+	if _, word := e.get("GET", "/x"); word != "MISS" {
+		t.Error(word)
+	}
+}

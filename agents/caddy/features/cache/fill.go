@@ -132,6 +132,13 @@ func (f *fill) judge() {
 		}
 		return
 	}
+	if f.stale != nil && freshness.IsError(r.Status) {
+		if held := heldOf(f.stale.Meta); held.StaleOnError(f.received) {
+			// What is stored serves on.
+			f.verdict.Reason = freshness.ByStatus
+			return
+		}
+	}
 	f.describe()
 	if f.stale == nil && !f.cache.store.Admits(f.key.hash, max(size, 0)) {
 		f.verdict.Reason = byRoom

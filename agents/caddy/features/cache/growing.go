@@ -32,21 +32,23 @@ type growing struct {
 
 	mu   sync.Mutex
 	more sync.Cond
-	// length is how much came. Up to base it is in the writer, from there in tail.
-	length, base int64
-	tail         []byte
-	failing      bool
-	ended        bool
-	err          error
-	readers      map[*reader]struct{}
+	// length is how much came, onDisk how much of it the writer has. What follows from base on is in tail.
+	length, onDisk, base int64
+	tail                 []byte
+	failing              bool
+	ended                bool
+	err                  error
+	readers              map[*reader]struct{}
+	// The client that the fill was begun for has not said what it reads; the fill goes on without any client.
+	expects, behind bool
 	// How much came when the last client left, -1 while there is one.
 	abandonedAt int64
-	// Nobody may be left, and nothing more comes: the writer can close.
-	finished bool
+	// Nothing more comes: the writer can close once nobody reads.
+	finished, released bool
 }
 
 func newGrowing(w *store.Writer, expected int64, cancel context.CancelFunc) *growing {
-	g := &growing{writer: w, expected: expected, cancel: cancel, readers: map[*reader]struct{}{}, abandonedAt: -1}
+	g := &growing{writer: w, expected: expected, cancel: cancel, readers: map[*reader]struct{}{}, abandonedAt: -1, expects: true}
 	g.more.L = &g.mu
 	return g
 }
@@ -55,25 +57,25 @@ func newGrowing(w *store.Writer, expected int64, cancel context.CancelFunc) *gro
 func (g *growing) Write(p []byte) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.readers) == 0 && g.hopeless() {
+	if g.hopeless() {
 		return errAbandoned
 	}
 	if !g.failing {
 		// Readers wait for the lock while the disk takes a piece of at most some 64 KiB.
 		if err := g.writer.Write(p); err == nil {
 			g.length += int64(len(p))
-			g.base = g.length
+			g.onDisk, g.base = g.length, g.length
 			g.more.Broadcast()
 			return nil
 		}
 		g.failing = true
 		g.writer.Abort()
 	}
-	for len(g.tail) > maxBehind && len(g.readers) > 0 {
+	for len(g.tail) > maxBehind && !g.hopeless() {
 		g.more.Wait()
 		g.trim()
 	}
-	if len(g.readers) == 0 {
+	if g.hopeless() {
 		return errAbandoned
 	}
 	g.tail = append(g.tail, p...)
@@ -85,10 +87,15 @@ func (g *growing) Write(p []byte) error {
 // Flush has nothing to do: what came can be read.
 func (g *growing) Flush() error { return nil }
 
-// hopeless reports whether a response that nobody waits for is not worth the rest. The caller holds the lock.
+// hopeless reports whether nobody waits for the response, and it is not worth the rest. The caller holds the lock.
 func (g *growing) hopeless() bool {
-	if g.failing {
+	switch {
+	case len(g.readers) > 0 || g.expects:
+		return false
+	case g.failing:
 		return true
+	case g.behind:
+		return false
 	}
 	if g.expected >= 0 {
 		return g.expected-g.length > maxAbandoned
@@ -101,6 +108,9 @@ func (g *growing) hopeless() bool {
 
 // trim forgets what every reader has. The caller holds the lock.
 func (g *growing) trim() {
+	if len(g.readers) == 0 {
+		return
+	}
 	least := g.length
 	for r := range g.readers {
 		least = min(least, r.at)
@@ -128,9 +138,28 @@ var errShort = errors.New("the response is shorter than its length")
 func (g *growing) finish() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.finished = true; len(g.readers) == 0 {
+	g.finished = true
+	g.release()
+}
+
+// release closes the writer where nobody needs it any more. The caller holds the lock.
+func (g *growing) release() {
+	if g.finished && !g.expects && !g.released && len(g.readers) == 0 {
+		g.released = true
 		g.writer.Release()
 	}
+}
+
+// settle says that the client that the fill was begun for reads, or does not. behind has the fill go on without any.
+func (g *growing) settle(behind bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.expects, g.behind = false, behind
+	if !g.ended && g.hopeless() {
+		g.cancel()
+	}
+	g.release()
+	g.more.Broadcast()
 }
 
 // read adds a client, which gets so many bytes from a place on, -1 for all that comes. It returns nil where what it asks for
@@ -138,7 +167,7 @@ func (g *growing) finish() {
 func (g *growing) read(from, length int64) *reader {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.finished || g.failing {
+	if g.released || from < g.base && g.base > g.onDisk {
 		return nil
 	}
 	r := &reader{g: g, at: from, left: length}
@@ -163,7 +192,7 @@ func (r *reader) next(buffer []byte, sink exchange.Sink) ([]byte, error) {
 		case r.left == 0:
 			g.mu.Unlock()
 			return nil, nil
-		case r.at < g.length && (r.at < g.base || !g.failing):
+		case r.at < g.onDisk:
 			g.mu.Unlock()
 			n, err := g.writer.ReadAt(r.part(buffer), r.at)
 			if n > 0 {
@@ -229,13 +258,10 @@ func (r *reader) Close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.readers, r)
-	switch {
-	case len(g.readers) > 0:
-	case g.finished:
-		g.writer.Release()
-	case !g.ended && g.hopeless():
+	if !g.ended && g.hopeless() {
 		g.cancel()
 	}
+	g.release()
 	if g.failing {
 		g.more.Broadcast()
 	}

@@ -74,7 +74,7 @@ func (k *keySettings) of(x *exchange.Exchange) (key requestKey, ok bool) {
 	in := &x.In
 	key.host, key.path, key.query = in.Host, pathOf(&in.Target), k.queryOf(in.Target.Query)
 	b := make([]byte, 0, 256)
-	b = k.appendURL(b, x.Plan.SiteID, in.Scheme, key.host, key.path, key.query)
+	b = k.appendURL(b, x, in.Scheme, key.path, key.query)
 	n := len(b)
 	b = append(b, store.Separator...)
 	for _, name := range k.headers {
@@ -102,11 +102,12 @@ func (k *keySettings) of(x *exchange.Exchange) (key requestKey, ok bool) {
 }
 
 // appendURL appends the part of a key that is of the URL. Each part has its length, so that none can imitate another.
-func (k *keySettings) appendURL(b []byte, site, scheme, host, path, query string) []byte {
-	b = append(append(b, site...), '|')
+func (k *keySettings) appendURL(b []byte, x *exchange.Exchange, scheme, path, query string) []byte {
+	b = append(append(b, x.Plan.SiteID...), '|')
 	b = append(append(b, scheme...), '|')
-	if !k.ignoreHost {
-		b = append(b, host...)
+	// Anybody can name a host that is of no site.
+	if unknown, _ := exchange.UnknownHost.Known(x); !k.ignoreHost || unknown {
+		b = append(b, x.In.Host...)
 	}
 	b = append(b, '|')
 	return appendPart(appendPart(b, 'p', path), 'q', query)

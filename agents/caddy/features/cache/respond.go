@@ -146,6 +146,7 @@ func (b *storedBody) Close() { b.body.Close() }
 type direct struct {
 	exchange.Source
 	f *fill
+	x *exchange.Exchange
 	a *exchange.Answer
 }
 
@@ -175,5 +176,6 @@ func (d *direct) Interrupt() { d.Source.(exchange.MovableSource).Interrupt() }
 // Close ends the fetch.
 func (d *direct) Close() {
 	d.Source.Close()
+	*exchange.Origin.Of(d.x) = d.f.response.Outcome
 	d.f.cancel()
 }

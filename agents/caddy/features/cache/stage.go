@@ -154,17 +154,11 @@ func (l *lookup) validateBehind(o *store.Object) {
 	exchange.Go("validating a stored response", func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 		f.run(ctx)
-		if f.growing == nil {
-			cancel()
-			if f.response != nil && f.fresh == nil && f.err == nil {
-				f.response.Body.Close()
-			}
-			return
-		}
-		// It is stored although nobody waits.
-		if r := f.growing.read(0, 0); r != nil {
+		if f.growing != nil {
+			f.growing.settle(true)
 			<-f.stored
-			r.Close()
+		} else {
+			f.discard()
 		}
 		cancel()
 	}, func() {})
@@ -198,6 +192,9 @@ func (l *lookup) fetch(stale *store.Object, alone bool) (a *exchange.Answer, aga
 
 // lead responds to the request that a fill was begun for.
 func (l *lookup) lead(f *fill) *exchange.Answer {
+	if f.growing != nil {
+		defer f.growing.settle(false)
+	}
 	l.rule, l.reason = f.rule, f.verdict.Reason
 	failed := f.err != nil || f.fresh == nil && freshness.IsError(f.response.Status)
 	if f.err == errOtherVersion {
@@ -234,7 +231,7 @@ func (l *lookup) lead(f *fill) *exchange.Answer {
 		}
 		a := l.begin(f.response.Status, f.response.Header, exchange.FromOrigin)
 		*exchange.Origin.Of(l.x) = f.response.Outcome
-		a.Body = &direct{Source: f.response.Body, f: f, a: a}
+		a.Body = &direct{Source: f.response.Body, f: f, x: l.x, a: a}
 		return a
 	}
 	*exchange.Origin.Of(l.x) = f.response.Outcome
@@ -243,8 +240,10 @@ func (l *lookup) lead(f *fill) *exchange.Answer {
 
 // discard gives up a response that nobody gets.
 func (f *fill) discard() {
-	if f.growing == nil && f.response != nil {
+	if f.growing == nil && f.fresh == nil && f.err == nil {
 		f.response.Body.Close()
+	}
+	if f.growing == nil {
 		f.cancel()
 	}
 }
@@ -270,7 +269,7 @@ func (l *lookup) follow(f *fill, stale *store.Object) (a *exchange.Answer, again
 		return l.x.Drop(), false
 	}
 	switch {
-	case f.fresh != nil, f.err != nil && stale == nil:
+	case f.fresh != nil:
 		return nil, true
 	case f.growing == nil:
 		if stale != nil {
