@@ -13,10 +13,12 @@ export interface EdgePaths {
   certificates: string;
   /** Secret of QUIC, read by Caddy. */
   quicKey: string;
-  /** What Caddy counted and the agent has not taken yet. Into this folder and the next one Caddy writes, into no other here. */
+  /** What Caddy counted and the agent has not taken yet. Into this folder and the next two Caddy writes, into no other here. */
   countsDir: string;
   /** Where Caddy keeps request bodies until they are inspected or complete, in files without names. */
   spoolDir: string;
+  /** Where Caddy keeps responses of sites that cache. */
+  cacheDir: string;
   /** What the data plane said last that it can do. */
   capabilities: string;
   /** What was known of the console's clock. */
@@ -50,6 +52,7 @@ export function edgePaths(stateDir: string): EdgePaths {
     quicKey: join(edgeDir, 'quic.key'),
     countsDir: join(edgeDir, 'counts'),
     spoolDir: join(edgeDir, 'spool'),
+    cacheDir: join(edgeDir, 'cache'),
     capabilities: join(stateDir, 'capabilities.json'),
     clock: join(stateDir, 'clock.json'),
     statsFolder: join(stateDir, 'stats'),

@@ -183,8 +183,8 @@ function adoptWhereRoom(paths: EdgePaths, log: Log): void {
 
 /** Folders Caddy keeps itself to: the private key, and what else is the agent's alone, lies outside of them. */
 function confinement(options: Options, paths: EdgePaths, run: RunPaths): string {
-  // Without its folders it counts in memory, and gathers what memory holds: a full disk keeps nothing from being served.
-  const write = [run.runDir, ...[paths.countsDir, paths.spoolDir].filter(existsSync)];
+  // Without its folders Caddy counts in memory, gathers what memory holds and stores no responses. It serves on a full disk.
+  const write = [run.runDir, ...[paths.countsDir, paths.spoolDir, paths.cacheDir].filter(existsSync)];
   return JSON.stringify({ read: [paths.edgeDir, ...geoipFolders(options).filter(existsSync)], write });
 }
 
@@ -204,6 +204,7 @@ function makeCaddyFolders(paths: EdgePaths, log: Log): void {
     ensurePrivateFolder(paths.edgeDir);
     ensurePrivateFolder(paths.countsDir);
     ensurePrivateFolder(paths.spoolDir);
+    ensurePrivateFolder(paths.cacheDir);
   } catch (error) {
     log.error('data plane folders not created, data plane keeps data in memory', { reason: errorText(error) });
   }

@@ -52,6 +52,8 @@ var component = core.NewComponent("cache", func(c *core.Core) *Cache {
 	cache.store = store.New(store.Options{Dir: dir, Now: cache.clock, Damaged: func(id uint64, err error) {
 		c.Log().Warn("a file of the cache is not what was stored; it is deleted", zap.Uint64("file", id), zap.Error(err))
 	}})
+	cache.limit(c.Tables())
+	c.OnChange(func() { cache.limit(c.Tables()) })
 	return cache
 })
 

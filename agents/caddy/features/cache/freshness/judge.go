@@ -12,8 +12,8 @@ type Policy struct {
 	Override bool
 	// TTL takes the place of what the origin says with Override, else of what it does not say.
 	TTL time.Duration
-	// HasStatuses says that the rule lists statuses, which it compared already. Without a list, the TTL is for 200, 203, 206,
-	// 300, 301 and 308.
+	// HasStatuses says that the rule lists statuses, which it compared already. Without a list, 200, 203, 206, 300, 301 and 308
+	// are stored.
 	HasStatuses bool
 	// How long a stale response may be served while it is validated, and if that fails. 0 adds nothing.
 	StaleWhileRevalidate, StaleIfError time.Duration
@@ -94,6 +94,8 @@ func (p *Policy) overriding(status int) Verdict {
 
 func (p *Policy) respecting(c Control, targeted, authorized bool, status int, h http.Header, now time.Time) Verdict {
 	switch {
+	case !p.HasStatuses && !byDefault(status):
+		return Verdict{Reason: ByStatus}
 	case c.MustUnderstand && !understood(status):
 		return Verdict{Reason: ByStatus}
 	case c.NoStore && !c.MustUnderstand:
@@ -121,9 +123,6 @@ func (p *Policy) respecting(c Control, targeted, authorized bool, status int, h 
 		return Verdict{Reason: ByNoLifetime}
 	default:
 		explicit = false
-		if !p.HasStatuses && !byDefault(status) {
-			return Verdict{Reason: ByStatus}
-		}
 		v.Lifetime = p.TTL
 	}
 	v.stale(c, p)
@@ -166,7 +165,7 @@ func expires(h http.Header, now time.Time) time.Duration {
 	return min(max(until.Sub(from), 0), maxSeconds*time.Second)
 }
 
-// byDefault reports whether a rule without a list of statuses gives its TTL to a status.
+// byDefault reports whether a rule without a list of statuses stores a status.
 func byDefault(status int) bool {
 	switch status {
 	case 200, 203, 206, 300, 301, 308:

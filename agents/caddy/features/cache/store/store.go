@@ -95,9 +95,10 @@ func (s *Store) SetLimits(maxBytes int64, inactiveAfter time.Duration) {
 	if inactiveAfter == 0 {
 		inactiveAfter = 7 * 24 * time.Hour
 	}
-	s.maxBytes.Store(maxBytes)
 	s.inactive.Store(int64(inactiveAfter))
-	s.wakeEviction()
+	if s.maxBytes.Swap(maxBytes) > maxBytes {
+		s.wakeEviction()
+	}
 }
 
 // Usage is how much there is in the files, in bytes and objects, and how much there may be.
