@@ -89,7 +89,7 @@ func BenchmarkProxyByProtocol1KiB(b *testing.B) {
 		load(b, newEdge(b, settings(), originAt("a", addressOf(httpOrigin(b, serve)))).Listener.Addr().String(), len(body))
 	})
 	b.Run("HTTP/2", func(b *testing.B) {
-		load(b, newStandardEdge(b, settings(), originAt("a", addressOf(h2cOrigin(b, serve)))).Listener.Addr().String(), len(body))
+		load(b, newSharedEdge(b, settings(), originAt("a", addressOf(h2cOrigin(b, serve)))).Listener.Addr().String(), len(body))
 	})
 }
 

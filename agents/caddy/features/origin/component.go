@@ -38,7 +38,7 @@ var (
 		return t
 	})
 
-	standards = core.NewComponent("HTTP/2 connections to origins", func(c *core.Core) *Standard { return NewStandard(TransportsOf(c)) })
+	sharedClients = core.NewComponent("HTTP/2 connections to origins", func(c *core.Core) *Shared { return NewShared(TransportsOf(c)) })
 
 	_ = core.NewComponent("checks of origins", func(c *core.Core) *Checker {
 		checker := newChecker(HealthOf(c), TransportsOf(c), c.Tables)

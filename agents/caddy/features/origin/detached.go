@@ -22,7 +22,7 @@ func (o *origins) Fetch(ctx context.Context, r *exchange.Request) (*exchange.Res
 	}
 	f := Fetcher{Transports: TransportsOf(o.core), CDNLoop: o.core.LoopID(), Pool: pool}
 	if pool.http2 {
-		f.Standard = standards.Of(o.core)
+		f.Shared = sharedClients.Of(o.core)
 	}
 	return f.Fetch(ctx, r)
 }

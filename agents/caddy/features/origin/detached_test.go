@@ -21,7 +21,7 @@ import (
 
 // fetcher asks the origins of an edge without any client.
 func (e *edge) fetcher() Fetcher {
-	return Fetcher{Transports: e.transports, CDNLoop: "svc-0123456789abcdef", Pool: e.pool.Load(), Standard: e.standard}
+	return Fetcher{Transports: e.transports, CDNLoop: "svc-0123456789abcdef", Pool: e.pool.Load(), Shared: e.shared}
 }
 
 func asking(method, target string, header http.Header) *exchange.Request {

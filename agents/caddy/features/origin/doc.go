@@ -5,7 +5,7 @@
 // into the client's response. Requests share process-global data alone: idle connections (Transports) and passive health
 // (State). A site costs no more than its compiled Pool.
 //
-// Origins of sites that ask for HTTP/2 have a client of their own (Standard, on connections of the package h2), whose
+// Origins of sites that ask for HTTP/2 have a client of their own (Shared, on connections of the package h2), whose
 // connections many requests share. WebSockets, and all other sites, use HTTP/1.1.
 //
 // Every address is checked against the policy when it is dialed, whichever port rules ask for. Groups of origins share

@@ -21,8 +21,8 @@ type Fetcher struct {
 	Pool    *Pool
 	// affinity keeps visitors on one origin; nil for a fetch of nobody's.
 	affinity *affinity
-	// Standard speaks to the origins instead of the own client, over HTTP/2; nil for HTTP/1.1.
-	Standard *Standard
+	// Shared speaks to the origins instead of the own client, over HTTP/2; nil for HTTP/1.1.
+	Shared *Shared
 }
 
 // head is the header of an origin's response that nobody has yet. Its body can be copied once.
@@ -126,7 +126,7 @@ func (t *fetch) abandon() {
 		_ = c.Conn.Close()
 		c.leave()
 	}
-	if h, ok := t.held.head.(*standardHead); ok {
+	if h, ok := t.held.head.(*sharedHead); ok {
 		h.end()
 	}
 	if t.shared != nil {
@@ -299,8 +299,8 @@ func (t *fetch) prepareBody() error {
 // ask sends the request to one origin and reads the header of its answer. now is the time: reading the clock costs as much
 // as a stage does.
 func (t *fetch) ask(o *origin, now time.Time) (head, error) {
-	if t.Standard != nil && !t.in.Upgrade {
-		return t.Standard.ask(t, o)
+	if t.Shared != nil && !t.in.Upgrade {
+		return t.Shared.ask(t, o)
 	}
 	c, a, err := t.attempt(o, now)
 	if err != nil {

@@ -34,7 +34,7 @@ type edge struct {
 	// Responds in the place of the origins, where it is set.
 	instead func(*exchange.Exchange) *exchange.Answer
 	// Speaks to the origins instead of the own client, where it is set.
-	standard *Standard
+	shared *Shared
 	// Codes of failed requests, in order.
 	mu    sync.Mutex
 	codes []string
@@ -87,7 +87,7 @@ func (e *edge) fetch(x *exchange.Exchange) *exchange.Answer {
 	pool := e.pool.Load()
 	a := pool.Refuse(x)
 	if a == nil {
-		a = Fetcher{Transports: e.transports, CDNLoop: "svc-0123456789abcdef", Pool: pool, Standard: e.standard}.Respond(x)
+		a = Fetcher{Transports: e.transports, CDNLoop: "svc-0123456789abcdef", Pool: pool, Shared: e.shared}.Respond(x)
 	}
 	if a.Code != "" {
 		e.mu.Lock()

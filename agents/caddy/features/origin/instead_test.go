@@ -128,8 +128,8 @@ func TestPortOfARule(t *testing.T) {
 		own, other := serve("own"), serve("other")
 		e := newEdge(t, settings(func(p *configv1.OriginPool) { p.MaxFails = 1 }), originAt("a", own.Addr().String()), originAt("b", own.Addr().String()))
 		if second {
-			e.standard = NewStandard(e.transports)
-			t.Cleanup(e.standard.CloseIdle)
+			e.shared = NewShared(e.transports)
+			t.Cleanup(e.shared.CloseIdle)
 		}
 		port := uint16(0)
 		e.request = func(x *exchange.Exchange) { x.Out.Port = port }
@@ -213,8 +213,8 @@ func TestServerNameOfARule(t *testing.T) {
 			o.Sni, o.HostHeader = c.own, c.ownHost
 			e := newEdge(t, settings(func(p *configv1.OriginPool) { p.TlsVerify = false }), o)
 			if second {
-				e.standard = NewStandard(e.transports)
-				t.Cleanup(e.standard.CloseIdle)
+				e.shared = NewShared(e.transports)
+				t.Cleanup(e.shared.CloseIdle)
 			}
 			e.request = func(x *exchange.Exchange) { x.Out.SNI, x.Out.HostHeader = c.sni, c.host }
 			for range 3 {
@@ -251,8 +251,8 @@ func TestEveryTryHasNamesOfItsOwn(t *testing.T) {
 		e := newEdge(t, settings(func(p *configv1.OriginPool) { p.TlsVerify = false }),
 			named("one.test", "host-one.test", 503), named("", "xn--mnchen-3ya.test:8443", 503), named("three.test", "", 200))
 		if second {
-			e.standard = NewStandard(e.transports)
-			t.Cleanup(e.standard.CloseIdle)
+			e.shared = NewShared(e.transports)
+			t.Cleanup(e.shared.CloseIdle)
 		}
 		want := []string{"one.test host-one.test", "xn--mnchen-3ya.test xn--mnchen-3ya.test:8443", "three.test " + e.Listener.Addr().String()}
 		if status, _ := e.get("/"); status != 200 || !slices.Equal(got, want) {
@@ -323,8 +323,8 @@ func TestTimesOfARule(t *testing.T) {
 		defer close(stop)
 		e := newEdge(t, settings(func(p *configv1.OriginPool) { p.Tries = 1 }), originAt("a", addressOf(o)))
 		if second {
-			e.standard = NewStandard(e.transports)
-			t.Cleanup(e.standard.CloseIdle)
+			e.shared = NewShared(e.transports)
+			t.Cleanup(e.shared.CloseIdle)
 		}
 		e.request = func(x *exchange.Exchange) { x.Overrides.ReadTimeout = 50 * time.Millisecond }
 		e.wantGet("/", 504, "edge: origin-timeout")

@@ -181,8 +181,8 @@ func TestOriginsAtForbiddenAddressesAreNotReached(t *testing.T) {
 		o.Address, o.Https = "origin.test", true
 		e := newEdge(t, settings(func(p *configv1.OriginPool) { p.TlsVerify = false }), o)
 		if second {
-			e.standard = NewStandard(e.transports)
-			t.Cleanup(e.standard.CloseIdle)
+			e.shared = NewShared(e.transports)
+			t.Cleanup(e.shared.CloseIdle)
 		}
 		e.transports.resolver.lookup = func(context.Context, string) ([]netip.Addr, error) {
 			return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil

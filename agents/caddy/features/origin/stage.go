@@ -24,11 +24,11 @@ func Limits(c *core.Core) exchange.Stage {
 
 // Stage fetches from the origins of the site.
 func Stage(c *core.Core) exchange.Stage {
-	connections, shared, affinity := TransportsOf(c), standards.Of(c), affinities.Of(c)
+	connections, shared, affinity := TransportsOf(c), sharedClients.Of(c), affinities.Of(c)
 	return func(x *exchange.Exchange) *exchange.Answer {
 		f := Fetcher{Transports: connections, CDNLoop: c.LoopID(), Pool: PoolOf(x.Plan), affinity: affinity}
 		if f.Pool.http2 {
-			f.Standard = shared
+			f.Shared = shared
 		}
 		return f.Respond(x)
 	}

@@ -36,7 +36,7 @@ type dialled struct {
 
 // take returns a connection with room for one more request, which is reserved. Requests that come while a connection is
 // made wait for it, rather than making one each.
-func (s *Standard) take(t *fetch, o *origin) (*sharedConn, error) {
+func (s *Shared) take(t *fetch, o *origin) (*sharedConn, error) {
 	if !t.Pool.keepalive {
 		return s.make(t.ctx, o, t.times.connect, t.outcome, false)
 	}
@@ -70,7 +70,7 @@ func (d *dialled) wait(t *fetch, o *origin) error {
 }
 
 // connect makes a connection for whoever waits.
-func (s *Standard) connect(d *dialled, o *origin, limit, idle time.Duration) {
+func (s *Shared) connect(d *dialled, o *origin, limit, idle time.Duration) {
 	c, err := s.dialOnce(context.Background(), o, limit, &d.outcome)
 	s.mu.Lock()
 	if d.err = err; err == nil {
@@ -83,13 +83,13 @@ func (s *Standard) connect(d *dialled, o *origin, limit, idle time.Duration) {
 }
 
 // endDial lets those go on who wait for a dial, under the lock.
-func (s *Standard) endDial(d *dialled, key dialKey) {
+func (s *Shared) endDial(d *dialled, key dialKey) {
 	delete(s.dials, key)
 	close(d.done)
 }
 
 // make makes a connection for one request, which may be kept for others.
-func (s *Standard) make(ctx context.Context, o *origin, limit time.Duration, outcome *exchange.OriginOutcome, keep bool) (*sharedConn, error) {
+func (s *Shared) make(ctx context.Context, o *origin, limit time.Duration, outcome *exchange.OriginOutcome, keep bool) (*sharedConn, error) {
 	c, err := s.dialOnce(ctx, o, limit, outcome)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (s *Standard) make(ctx context.Context, o *origin, limit time.Duration, out
 
 // dialOnce makes a connection, and waits until it is known how many requests it takes. Until then nobody knows whether the
 // origin speaks HTTP/2 at all.
-func (s *Standard) dialOnce(ctx context.Context, o *origin, limit time.Duration, outcome *exchange.OriginOutcome) (*sharedConn, error) {
+func (s *Shared) dialOnce(ctx context.Context, o *origin, limit time.Duration, outcome *exchange.OriginOutcome) (*sharedConn, error) {
 	reached, err := s.transports.dialFor(ctx, o, limit, "h2", outcome)
 	if err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func awaitSettings(ctx context.Context, c *h2.Conn, limit time.Duration) error {
 
 // reuse returns a connection that is open already. Where there is none it returns a dial to wait for, which it starts unless
 // limit is 0.
-func (s *Standard) reuse(o *origin, p *Pool, limit time.Duration) (*sharedConn, *dialled) {
+func (s *Shared) reuse(o *origin, p *Pool, limit time.Duration) (*sharedConn, *dialled) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.find(o.dial, p.maxUses); c != nil || limit == 0 {
@@ -169,7 +169,7 @@ func (s *Standard) reuse(o *origin, p *Pool, limit time.Duration) (*sharedConn, 
 
 // find returns an open connection, under the lock. Those that are over are forgotten, and those to addresses that the policy
 // refuses by now end with the requests they carry.
-func (s *Standard) find(key dialKey, maxUses uint32) (found *sharedConn) {
+func (s *Shared) find(key dialKey, maxUses uint32) (found *sharedConn) {
 	policy := s.transports.policy()
 	list := s.open[key]
 	kept := list[:0]
@@ -199,7 +199,7 @@ func (s *Standard) find(key dialKey, maxUses uint32) (found *sharedConn) {
 }
 
 // keep notes the open connections to an origin, under the lock.
-func (s *Standard) keep(key dialKey, list []*sharedConn) {
+func (s *Shared) keep(key dialKey, list []*sharedConn) {
 	if len(list) == 0 {
 		delete(s.open, key)
 	} else {
@@ -208,14 +208,14 @@ func (s *Standard) keep(key dialKey, list []*sharedConn) {
 }
 
 // done ends the use of a connection by a request.
-func (s *Standard) done(c *sharedConn, idle time.Duration) {
+func (s *Shared) done(c *sharedConn, idle time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.idleUntil = time.Now().Add(idle)
 }
 
 // sweepLater has idle connections looked at, under the lock.
-func (s *Standard) sweepLater() {
+func (s *Shared) sweepLater() {
 	if !s.sweeping {
 		s.sweeping = true
 		time.AfterFunc(sweepIdleEvery, s.sweep)
@@ -224,7 +224,7 @@ func (s *Standard) sweepLater() {
 
 // sweep closes connections that were idle for too long, and those to addresses that the policy refuses. It goes on while
 // any is left.
-func (s *Standard) sweep() {
+func (s *Shared) sweep() {
 	now, policy := time.Now(), s.transports.policy()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,7 +250,7 @@ func (s *Standard) sweep() {
 }
 
 // CloseIdle closes all connections that carry no request, and has the others end with their last one.
-func (s *Standard) CloseIdle() {
+func (s *Shared) CloseIdle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, list := range s.open {

@@ -112,7 +112,7 @@ func TestUnprocessedRequestsGoOutAgain(t *testing.T) {
 				f.respond(stream, "ok "+f.bodies[stream])
 				f.respondToAll()
 			})
-			e := newStandardEdge(t, settings(func(p *configv1.OriginPool) { p.Tries = 1 }), originAt("a", o.Addr().String()))
+			e := newSharedEdge(t, settings(func(p *configv1.OriginPool) { p.Tries = 1 }), originAt("a", o.Addr().String()))
 			if status, body := e.post("/", "a body"); status != 200 || body != "ok a body" {
 				t.Errorf("%d %s", status, body)
 			}
@@ -130,11 +130,11 @@ func TestOriginsThatAlwaysRefuseFail(t *testing.T) {
 		}
 	})
 	good := h2cOrigin(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
-	alone := newStandardEdge(t, settings(), originAt("a", o.Addr().String()))
+	alone := newSharedEdge(t, settings(), originAt("a", o.Addr().String()))
 	if status, body := alone.post("/", "x"); status != 502 || body != "edge: origin-unreachable" {
 		t.Errorf("%d %s", status, body)
 	}
-	both := newStandardEdge(t, settings(), originAt("a", o.Addr().String()), originAt("b", addressOf(good)))
+	both := newSharedEdge(t, settings(), originAt("a", o.Addr().String()), originAt("b", addressOf(good)))
 	for range 4 {
 		if status, body := both.post("/", "x"); status != 200 || body != "x" {
 			t.Errorf("%d %s", status, body)
@@ -150,7 +150,7 @@ func TestSharedRequestsThatMayHaveArrivedDoNotGoOutAgain(t *testing.T) {
 			f.respondToAll()
 		}
 	})
-	e := newStandardEdge(t, settings(), originAt("a", o.Addr().String()), originAt("b", dead))
+	e := newSharedEdge(t, settings(), originAt("a", o.Addr().String()), originAt("b", dead))
 	if status, body := e.post("/", "x"); status != 502 {
 		t.Errorf("%d %s", status, body)
 	}
@@ -168,7 +168,7 @@ func TestClosedSharedConnectionsAreNoFailure(t *testing.T) {
 		// It ends with the next request.
 		f.request()
 	})
-	e := newStandardEdge(t, settings(func(p *configv1.OriginPool) { p.Tries = 1 }), originAt("a", o.Addr().String()))
+	e := newSharedEdge(t, settings(func(p *configv1.OriginPool) { p.Tries = 1 }), originAt("a", o.Addr().String()))
 	for range 3 {
 		e.wantGet("/", 200, "ok ")
 	}
@@ -201,7 +201,7 @@ func limitedOrigin(t *testing.T, streams int, release chan struct{}) (s *httptes
 func TestRequestsThatComeTogetherShareAConnection(t *testing.T) {
 	release := make(chan struct{})
 	s, connections, open := limitedOrigin(t, 250, release)
-	e := newStandardEdge(t, settings(), originAt("a", addressOf(s)))
+	e := newSharedEdge(t, settings(), originAt("a", addressOf(s)))
 	var all sync.WaitGroup
 	for range 40 {
 		all.Go(func() { e.wantGet("/", 200, "ok") })
@@ -217,7 +217,7 @@ func TestRequestsThatComeTogetherShareAConnection(t *testing.T) {
 func TestLimitOfStreamsIsRespected(t *testing.T) {
 	release := make(chan struct{})
 	s, connections, open := limitedOrigin(t, 2, release)
-	e := newStandardEdge(t, settings(), originAt("a", addressOf(s)))
+	e := newSharedEdge(t, settings(), originAt("a", addressOf(s)))
 	var all sync.WaitGroup
 	for range 11 {
 		all.Go(func() { e.wantGet("/", 200, "ok") })
@@ -237,7 +237,7 @@ func TestLimitOfStreamsIsRespected(t *testing.T) {
 func TestSharedRequestsAreCapped(t *testing.T) {
 	release := make(chan struct{})
 	s, _, open := limitedOrigin(t, 250, release)
-	e := newStandardEdge(t, settings(func(p *configv1.OriginPool) { p.ConnectTimeoutMs = 300 }), originAt("a", addressOf(s)))
+	e := newSharedEdge(t, settings(func(p *configv1.OriginPool) { p.ConnectTimeoutMs = 300 }), originAt("a", addressOf(s)))
 	c := &e.transports.capacity
 	c.most = 3
 	var all sync.WaitGroup
@@ -268,7 +268,7 @@ func TestSharedConnectionsEnd(t *testing.T) {
 		release := make(chan struct{})
 		close(release)
 		s, connections, _ := limitedOrigin(t, 250, release)
-		return newStandardEdge(t, settings(change), originAt("a", addressOf(s))), connections
+		return newSharedEdge(t, settings(change), originAt("a", addressOf(s))), connections
 	}
 	for name, change := range map[string]func(*configv1.OriginPool){
 		"after as many requests as the site allows": func(p *configv1.OriginPool) { p.KeepaliveMaxRequests = 1 },
@@ -278,19 +278,19 @@ func TestSharedConnectionsEnd(t *testing.T) {
 		for range 3 {
 			e.wantGet("/", 200, "ok")
 		}
-		if connections.Load() != 3 || len(e.standard.open) != 0 {
-			t.Errorf("%s: %d connections, %d kept", name, connections.Load(), len(e.standard.open))
+		if connections.Load() != 3 || len(e.shared.open) != 0 {
+			t.Errorf("%s: %d connections, %d kept", name, connections.Load(), len(e.shared.open))
 		}
 	}
 	e, connections := connectionsFor(func(*configv1.OriginPool) {})
 	e.wantGet("/", 200, "ok")
-	e.standard.mu.Lock()
-	for _, list := range e.standard.open {
+	e.shared.mu.Lock()
+	for _, list := range e.shared.open {
 		list[0].idleUntil = time.Now().Add(-time.Second)
 	}
-	e.standard.mu.Unlock()
-	e.standard.sweep()
-	if len(e.standard.open) != 0 {
+	e.shared.mu.Unlock()
+	e.shared.sweep()
+	if len(e.shared.open) != 0 {
 		t.Error("an idle connection is kept")
 	}
 	e.wantGet("/", 200, "ok")
@@ -309,7 +309,7 @@ func TestSecondClientChoosesByALPN(t *testing.T) {
 		t.Cleanup(s.Close)
 		o := originAt("a", addressOf(s))
 		o.Https, o.Sni = true, "origin.test"
-		e := newStandardEdge(t, settings(func(p *configv1.OriginPool) { p.TlsVerify = false }), o)
+		e := newSharedEdge(t, settings(func(p *configv1.OriginPool) { p.TlsVerify = false }), o)
 		if http2 {
 			e.wantGet("/", 200, "HTTP/2.0 origin.test")
 		} else {
@@ -322,7 +322,7 @@ func TestSharedRequestsAreAsTheClientSentThem(t *testing.T) {
 	o := h2cOrigin(t, func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "%s %s %q", r.Host, r.RequestURI, r.Header["User-Agent"])
 	})
-	e := newStandardEdge(t, settings(), originAt("a", addressOf(o)))
+	e := newSharedEdge(t, settings(), originAt("a", addressOf(o)))
 	for _, path := range []string{"/", "//b.test/x?y=1", "/?", "/a%2fb?c=%zz?d", "/a:b"} {
 		answer := e.raw("GET " + path + " HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n")
 		if want := fmt.Sprintf("a.test %s []", path); !strings.HasSuffix(answer, want) {
@@ -365,7 +365,7 @@ func TestSharedRequestsHangOnce(t *testing.T) {
 			asked.Add(1)
 		}
 	})
-	e := newStandardEdge(t, settings(func(p *configv1.OriginPool) { p.ReadTimeoutMs = 100 }), originAt("a", o.Addr().String()))
+	e := newSharedEdge(t, settings(func(p *configv1.OriginPool) { p.ReadTimeoutMs = 100 }), originAt("a", o.Addr().String()))
 	e.wantGet("/", 200, "ok ")
 	e.wantGet("/", 504, "edge: origin-timeout")
 	if n := asked.Load(); n != 1 {
@@ -388,7 +388,7 @@ func TestSharedInterimResponses(t *testing.T) {
 		}
 		f.respond(stream, "ok")
 	})
-	e := newStandardEdge(t, settings(), originAt("a", o.Addr().String()))
+	e := newSharedEdge(t, settings(), originAt("a", o.Addr().String()))
 	answer := e.raw("GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n")
 	if !strings.HasPrefix(answer, "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\n") {
 		t.Error(answer)

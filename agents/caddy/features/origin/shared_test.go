@@ -28,11 +28,11 @@ func h2cOrigin(t testing.TB, h http.HandlerFunc) *httptest.Server {
 	return s
 }
 
-// newStandardEdge is an edge whose fetcher has net/http's client behind it.
-func newStandardEdge(t testing.TB, pool *configv1.OriginPool, origins ...*configv1.Origin) *edge {
+// newSharedEdge is an edge whose fetcher has net/http's client behind it.
+func newSharedEdge(t testing.TB, pool *configv1.OriginPool, origins ...*configv1.Origin) *edge {
 	e := newEdge(t, pool, origins...)
-	e.standard = NewStandard(e.transports)
-	t.Cleanup(e.standard.CloseIdle)
+	e.shared = NewShared(e.transports)
+	t.Cleanup(e.shared.CloseIdle)
 	return e
 }
 
@@ -47,7 +47,7 @@ func TestSecondClientSpeaksHTTP2(t *testing.T) {
 		fmt.Fprintf(w, "%s %s %s %s %s %s %q %v", r.Proto, r.Method, r.Host, r.RequestURI, r.Header.Get("X-Real-Ip"), r.Header.Get("X-Svc-Site")+r.Header.Get("X-Mine"), body, r.Trailer)
 		w.Header().Set("X-After", "last")
 	})
-	e := newStandardEdge(t, settings(), originAt("a", addressOf(o)))
+	e := newSharedEdge(t, settings(), originAt("a", addressOf(o)))
 	answer := e.raw("POST /%7Ea//b?x=%zz HTTP/1.1\r\nHost: Site.TEST:80\r\nX-Svc-Site: forged\r\nX-Mine: 1\r\nTE: trailers\r\nConnection: close, X-Mine\r\n" +
 		"Trailer: X-Sum, X-Svc-Sum\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-Sum: 7\r\nX-Svc-Sum: 8\r\n\r\n")
 	for _, want := range []string{"HTTP/1.1 200 OK", `HTTP/2.0 POST site.test:80 /%7Ea//b?x=%zz 192.0.2.77  "abc" map[X-Sum:[7]]`, "X-After: last"} {
@@ -72,7 +72,7 @@ func TestSecondClientSharesAConnection(t *testing.T) {
 		}
 		io.WriteString(w, "ok")
 	})
-	e := newStandardEdge(t, settings(), originAt("a", addressOf(o)))
+	e := newSharedEdge(t, settings(), originAt("a", addressOf(o)))
 	e.wantGet("/", 200, "ok")
 	waiting := make(chan struct{})
 	go func() {
@@ -96,18 +96,18 @@ func TestSecondClientFailsAsTheFirst(t *testing.T) {
 	good := h2cOrigin(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") })
 	failing := h2cOrigin(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) })
 	quick := settings(func(p *configv1.OriginPool) { p.ReadTimeoutMs = 100 })
-	newStandardEdge(t, quick, originAt("a", addressOf(slow))).wantGet("/", 504, "edge: origin-timeout")
-	newStandardEdge(t, settings(), originAt("a", dead)).wantGet("/", 502, "edge: origin-unreachable")
-	newStandardEdge(t, settings(), originAt("a", dead), originAt("b", addressOf(good))).wantGet("/", 200, "ok")
-	newStandardEdge(t, settings(), originAt("a", addressOf(failing)), originAt("b", addressOf(good))).wantGet("/", 200, "ok")
+	newSharedEdge(t, quick, originAt("a", addressOf(slow))).wantGet("/", 504, "edge: origin-timeout")
+	newSharedEdge(t, settings(), originAt("a", dead)).wantGet("/", 502, "edge: origin-unreachable")
+	newSharedEdge(t, settings(), originAt("a", dead), originAt("b", addressOf(good))).wantGet("/", 200, "ok")
+	newSharedEdge(t, settings(), originAt("a", addressOf(failing)), originAt("b", addressOf(good))).wantGet("/", 200, "ok")
 	own, _ := answering(t, okAnswer)
-	newStandardEdge(t, settings(), originAt("a", own.Addr().String())).wantGet("/", 502, "edge: origin-unreachable")
-	forbidden := newStandardEdge(t, settings(), originAt("a", addressOf(good)))
+	newSharedEdge(t, settings(), originAt("a", own.Addr().String())).wantGet("/", 502, "edge: origin-unreachable")
+	forbidden := newSharedEdge(t, settings(), originAt("a", addressOf(good)))
 	refusing, err := CompilePolicy(&configv1.OriginPolicy{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	forbidden.standard = NewStandard(NewTransportSet(func() *AddressPolicy { return refusing }))
+	forbidden.shared = NewShared(NewTransportSet(func() *AddressPolicy { return refusing }))
 	forbidden.wantGet("/", 502, "edge: no-origin")
 }
 
@@ -123,7 +123,7 @@ func TestSecondClientStreams(t *testing.T) {
 		}
 		io.WriteString(w, "second")
 	})
-	e := newStandardEdge(t, settings(), originAt("a", addressOf(o)))
+	e := newSharedEdge(t, settings(), originAt("a", addressOf(o)))
 	for path, whole := range map[string]bool{"/": true, "/broken": false} {
 		res, err := http.Get(e.URL + path)
 		if err != nil {
@@ -144,7 +144,7 @@ func TestSecondClientStreams(t *testing.T) {
 // An origin that answers before it has the whole body ends the upload with the exchange, and nothing reads on after it.
 func TestSecondClientEndsUploads(t *testing.T) {
 	o := h2cOrigin(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) })
-	e := newStandardEdge(t, settings(), originAt("a", addressOf(o)))
+	e := newSharedEdge(t, settings(), originAt("a", addressOf(o)))
 	for range 20 {
 		c, err := net.Dial("tcp", e.Listener.Addr().String())
 		if err != nil {

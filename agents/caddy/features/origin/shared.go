@@ -11,9 +11,9 @@ import (
 	"edge.svc/caddy/features/origin/h2"
 )
 
-// Standard is a client of HTTP/2 behind the same Fetcher. A connection carries many requests. It is dialled under the own
+// Shared is a client of HTTP/2 behind the same Fetcher. A connection carries many requests. It is dialled under the own
 // client's address policy and shared by equal dial keys, as its are.
-type Standard struct {
+type Shared struct {
 	transports *Transports
 
 	mu       sync.Mutex
@@ -22,13 +22,13 @@ type Standard struct {
 	sweeping bool
 }
 
-// NewStandard makes a client without connections.
-func NewStandard(transports *Transports) *Standard {
-	return &Standard{transports: transports, open: map[dialKey][]*sharedConn{}, dials: map[dialKey]*dialled{}}
+// NewShared makes a client without connections.
+func NewShared(transports *Transports) *Shared {
+	return &Shared{transports: transports, open: map[dialKey][]*sharedConn{}, dials: map[dialKey]*dialled{}}
 }
 
-// standardHead is an answer that came over HTTP/2.
-type standardHead struct {
+// sharedHead is an answer that came over HTTP/2.
+type sharedHead struct {
 	fetch    *fetch
 	origin   string
 	port     uint16
@@ -45,7 +45,7 @@ var errSilence = fail(failTimeout, h2.ErrSilent)
 
 // ask sends the request to an origin. Errors are those of attempt. A request that the origin gave back unprocessed goes out
 // again on another connection, and so does one whose connection turns out to be closed, if it may.
-func (s *Standard) ask(t *fetch, o *origin) (head, error) {
+func (s *Shared) ask(t *fetch, o *origin) (head, error) {
 	for again := 0; ; again++ {
 		places, err := s.transports.capacity.enter(t.ctx, o, t.patience)
 		if err != nil {
@@ -82,7 +82,7 @@ func (s *Standard) ask(t *fetch, o *origin) (head, error) {
 }
 
 // roundTrip sends the request over a connection. Errors are *sentError where the origin may have seen the request.
-func (s *Standard) roundTrip(t *fetch, o *origin, c *sharedConn) (*standardHead, error) {
+func (s *Shared) roundTrip(t *fetch, o *origin, c *sharedConn) (*sharedHead, error) {
 	begun := time.Now()
 	stream, rest, err := c.Open(t.sharedRequest(o))
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *Standard) roundTrip(t *fetch, o *origin, c *sharedConn) (*standardHead,
 			t.uploaded = true
 		}
 		t.outcome.FirstByte = time.Since(begun)
-		return &standardHead{fetch: t, origin: o.health.origin, port: o.dial.port, conn: c, header: header, stream: stream}, nil
+		return &sharedHead{fetch: t, origin: o.health.origin, port: o.dial.port, conn: c, header: header, stream: stream}, nil
 	}
 	gone := t.ctx.Err() != nil
 	stream.Close()
@@ -154,15 +154,15 @@ func (a *response) takeFields(header *h2.Header) {
 	}
 }
 
-func (h *standardHead) status() int { return h.header.Status }
+func (h *sharedHead) status() int { return h.header.Status }
 
-func (h *standardHead) discard() { h.end() }
+func (h *sharedHead) discard() { h.end() }
 
-func (h *standardHead) from(outcome *exchange.OriginOutcome) {
+func (h *sharedHead) from(outcome *exchange.OriginOutcome) {
 	outcome.Origin, outcome.Address = h.origin, netip.AddrPortFrom(h.conn.addr, h.port)
 }
 
-func (h *standardHead) take(header http.Header, trailer *http.Header) {
+func (h *sharedHead) take(header http.Header, trailer *http.Header) {
 	h.trailers = trailer
 	a := responses.Get().(*response)
 	defer a.release()
@@ -175,14 +175,14 @@ func (h *standardHead) take(header http.Header, trailer *http.Header) {
 }
 
 // CopyTo sends the body on as it comes.
-func (h *standardHead) CopyTo(sink exchange.Sink) error {
+func (h *sharedHead) CopyTo(sink exchange.Sink) error {
 	err := h.copy(sink)
 	h.fetch.cutShort(err)
 	return err
 }
 
 // copy sends the body on. Every piece but the last is sent at once, and the header where the length is unknown.
-func (h *standardHead) copy(sink exchange.Sink) error {
+func (h *sharedHead) copy(sink exchange.Sink) error {
 	if h.header.Length < 0 && (!h.stream.Ended() || len(h.stream.Trailers()) > 0) {
 		if err := sink.Flush(); err != nil {
 			return clientError{err}
@@ -216,7 +216,7 @@ func (h *standardHead) copy(sink exchange.Sink) error {
 	}
 }
 
-func (h *standardHead) trailer() {
+func (h *sharedHead) trailer() {
 	for _, f := range h.stream.Trailers() {
 		name := canonicalName(f.Name)
 		if !trailerAllowed(name) {
@@ -230,13 +230,13 @@ func (h *standardHead) trailer() {
 }
 
 // Close gives up what is left of the answer. Nothing may go on after the request.
-func (h *standardHead) Close() {
+func (h *sharedHead) Close() {
 	h.fetch.outcome.Total = time.Since(h.fetch.begun)
 	h.end()
 	h.fetch.free()
 }
 
-func (h *standardHead) end() {
+func (h *sharedHead) end() {
 	if h.fetch.shared != nil {
 		_ = h.fetch.shared.seal()
 	}
@@ -245,12 +245,12 @@ func (h *standardHead) end() {
 }
 
 // release ends the use of the connection.
-func (h *standardHead) release() {
+func (h *sharedHead) release() {
 	if h.released {
 		return
 	}
 	h.released = true
-	s := h.fetch.Standard
+	s := h.fetch.Shared
 	s.done(h.conn, h.fetch.Pool.idle)
 	s.transports.capacity.leave(h.places)
 }
