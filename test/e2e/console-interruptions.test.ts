@@ -1,7 +1,7 @@
 // What happens to a form while its session ends, its answer is slow, fails or does not come, its page's files are gone or
 // the clock is wrong: in a real browser nothing typed is lost and nothing is asked twice.
 import test from 'ava';
-import type { Route } from 'playwright-core';
+import type { Page, Route } from 'playwright-core';
 import { TEST_OPERATOR } from '../helpers/console.ts';
 import { answerQuestions } from '../helpers/console-pages.ts';
 import { ConsoleStories, saveButton, tracker } from '../helpers/console-stories.ts';
@@ -106,6 +106,15 @@ test.serial(
   },
 );
 
+/** The console is another build, as far as the page can tell. */
+const upgrade = async (page: Page) => {
+  const index = await (await page.request.get('/')).text();
+  const body = index.replace(/(<script type="module"[^>]* src=")[^"]+/, '$1/assets/another.js');
+  await page.route(`${stories.console.origin}/`, (route) => route.fulfill({ contentType: 'text/html', body }));
+};
+const ACCESS_FILES = /\/assets\/(KeysTab|AccessPage)-/;
+const gone = (route: Route) => route.fulfill({ status: 404, body: '' });
+
 test.serial(
   'a page whose files went with an upgrade offers to reload, and the form that is open keeps what was typed',
   async (t) => {
@@ -113,8 +122,8 @@ test.serial(
     const visitor = await stories.operatorVisit(`/sites/${site.id}/settings`);
     const { page } = visitor;
     await page.getByLabel('Name', { exact: true }).fill('Typed before the upgrade');
-    await page.route('**/assets/KeysTab-*.js', (route) => route.fulfill({ status: 404, body: '' }));
-    await page.route('**/assets/AccessPage-*.js', (route) => route.fulfill({ status: 404, body: '' }));
+    await upgrade(page);
+    await page.route(ACCESS_FILES, gone);
     await answerQuestions(page, () => true);
     await page.getByRole('link', { name: 'Access' }).click();
     await page.getByText('The console was upgraded.').waitFor();
@@ -122,6 +131,113 @@ test.serial(
     await visitor.close();
   },
 );
+
+test.serial('a page without input loads anew after an upgrade, once', async (t) => {
+  const visitor = await stories.operatorVisit('/bans');
+  const { page } = visitor;
+  await page.locator('h1').waitFor();
+  await upgrade(page);
+  await page.route(ACCESS_FILES, gone, { times: 1 });
+  await page.getByRole('link', { name: 'Access' }).click();
+  await page.getByRole('heading', { name: 'Access', level: 1 }).waitFor();
+  t.is(await page.getByText('The console was upgraded.').count(), 0);
+  // The files of the new build are missing, too: the page says so instead of loading forever.
+  await page.goto('/bans');
+  await page.locator('h1').waitFor();
+  await page.route(ACCESS_FILES, gone);
+  await page.getByRole('link', { name: 'Access' }).click();
+  await page.getByText('The console was upgraded.').waitFor();
+  await visitor.close();
+});
+
+test.serial('a page whose files do not come says so, and opens when it is tried again', async (t) => {
+  const visitor = await stories.operatorVisit('/bans');
+  const { page } = visitor;
+  await page.locator('h1').waitFor();
+  const index = `${stories.console.origin}/`;
+  const away = (route: Route) => route.abort('connectionrefused');
+  const message = page.getByText('This page did not load completely.');
+  const again = page.getByRole('button', { name: 'Try again' });
+  const cut = async () => {
+    await page.route(index, away);
+    await page.route(ACCESS_FILES, away);
+  };
+  const restore = async () => {
+    await page.unroute(index);
+    await page.unroute(ACCESS_FILES);
+  };
+  const opens = async () => {
+    // While the console is away, trying again keeps the page.
+    const asked = page.waitForRequest(index);
+    await again.click();
+    await asked;
+    await message.waitFor();
+    await restore();
+    await again.click();
+    await page.getByRole('heading', { name: 'Access', level: 1 }).waitFor();
+    t.is(await message.count(), 0);
+  };
+  await cut();
+  await page.getByRole('link', { name: 'Access' }).click();
+  await message.waitFor();
+  await opens();
+  // The first page of a visit: nothing else is there yet.
+  await cut();
+  await page.goto('/access/keys');
+  await page.getByRole('alert').filter({ has: message }).waitFor();
+  await opens();
+  // Not even the Web UI itself.
+  const script = await page.locator('script[type=module][src]').getAttribute('src');
+  await page.route(`**${script}`, away);
+  await page.goto('/access/keys');
+  await page.getByRole('alert').filter({ hasText: 'The console did not load.' }).waitFor();
+  await page.unroute(`**${script}`);
+  await again.click();
+  await page.getByRole('heading', { name: 'Access', level: 1 }).waitFor();
+  await visitor.close();
+});
+
+test.serial('a page that gets an error instead of its data says so, and is tried again', async (t) => {
+  const site = await stories.newSite();
+  const visitor = await stories.operatorVisit(`/sites/${site.id}`);
+  const { page } = visitor;
+  const links = async (of: string) =>
+    Promise.all((await page.locator(of).all()).map(async (link) => (await link.getAttribute('href'))!.split('?')[0]!));
+  // A page without its data has no heading that `follow` could wait for.
+  const go = (path: string) =>
+    page.evaluate(`document.querySelector('#app').__vue_app__.config.globalProperties.$router.push('${path}')`);
+  await page.locator('.parts a').first().waitFor();
+  const paths = [...new Set([...(await links('nav a')), ...(await links('.parts a'))])];
+  t.true(paths.length > 20, paths.join(' '));
+  const busy = (route: Route) =>
+    route.fulfill({
+      status: 503,
+      json: { defined: true, code: 'SERVICE_UNAVAILABLE', status: 503, message: '', data: {} },
+    });
+  const again = page.getByRole('button', { name: 'Try again' }).first();
+  const silent: string[] = [];
+  for (const path of paths) {
+    await page.route('**/rpc/**', busy);
+    await go(path);
+    if (
+      !(await again.waitFor({ timeout: 3000 }).then(
+        () => true,
+        () => false,
+      ))
+    )
+      silent.push(path);
+    await page.unroute('**/rpc/**');
+  }
+  t.deepEqual(silent, []);
+  // Before it is known who is signed in, no page can be chosen.
+  await page.route('**/rpc/account/me', busy);
+  await page.goto('/bans');
+  await again.waitFor();
+  await page.unroute('**/rpc/account/me');
+  await again.click();
+  await page.getByRole('heading', { name: 'Bans', level: 1 }).waitFor();
+  await visitor.close();
+});
 
 test.serial('a browser whose clock is hours ahead still tells the time of the console', async (t) => {
   const visitor = await stories.operatorVisit('/access/keys');

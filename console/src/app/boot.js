@@ -1,4 +1,5 @@
-// Runs before the first paint: theme and language, so that nothing flashes. Kept without imports.
+// Runs before the first paint: theme and language, so that nothing flashes, and words where the Web UI itself does not
+// load. Kept without imports.
 (() => {
   const root = document.documentElement;
   const stored = (key) => {
@@ -16,4 +17,21 @@
   // The first of the languages there are, whatever others somebody reads better.
   const known = (navigator.languages ?? []).find((language) => /^(zh|en)(-|$)/i.test(language)) ?? 'en';
   root.lang = chosen === 'en' || chosen === 'zh-CN' ? chosen : /^zh/i.test(known) ? 'zh-CN' : 'en';
+
+  const chinese = root.lang === 'zh-CN';
+  const tellFailure = () => {
+    const app = document.getElementById('app');
+    if (!app || app.childElementCount > 0) return;
+    const text = document.createElement('p');
+    text.textContent = chinese ? '控制台页面未能加载。' : 'The console did not load.';
+    const button = document.createElement('button');
+    button.textContent = chinese ? '重试' : 'Try again';
+    button.addEventListener('click', () => location.reload());
+    const note = document.createElement('main');
+    note.setAttribute('role', 'alert');
+    note.append(text, button);
+    app.append(note);
+  };
+  window.addEventListener('error', ({ target }) => target instanceof HTMLScriptElement && tellFailure(), true);
+  window.addEventListener('svc-start-failed', tellFailure);
 })();

@@ -10,8 +10,8 @@ import { i18n, loadMessages } from '@/shared/i18n/i18n.ts';
 import { useSession } from '@/shared/session/session.ts';
 import App from './App.vue';
 import './preferences.ts';
+import { noteLoadFailure } from './load-failure.ts';
 import { router } from './router.ts';
-import { staleBuild } from './stale-build.ts';
 
 const app = createApp(App);
 app.use(createPinia());
@@ -23,13 +23,17 @@ setCallHooks({
   changesPublished: (ids, subject) => changes.follow(ids, subject),
 });
 watchConnection();
-// A page whose files are gone belongs to an older build of the console.
+// Without its files a page is blank, or a part of it is missing.
 window.addEventListener('vite:preloadError', (event) => {
   event.preventDefault();
-  staleBuild.value = true;
+  noteLoadFailure();
 });
 // The way to the first page begins while its words arrive.
 const words = loadMessages(['app', 'shared']);
 app.use(router);
-await words;
-app.mount('#app');
+try {
+  await words;
+  app.mount('#app');
+} catch {
+  window.dispatchEvent(new Event('svc-start-failed'));
+}

@@ -9,7 +9,6 @@ import {
   type RouteRecordRaw,
   RouterView,
 } from 'vue-router';
-import { asCallError } from '@/shared/api/call-error.ts';
 import { loadMessages, tx } from '@/shared/i18n/i18n.ts';
 import type { Text } from '@/shared/i18n/locale.ts';
 import { pageSubject } from '@/shared/page/page-context.ts';
@@ -18,6 +17,8 @@ import { setPlaces } from '@/shared/page/places.ts';
 import { useSession } from '@/shared/session/session.ts';
 import type { DocsPlace, FeatureRoute, NamedFeature } from './feature.ts';
 import { features, navigationOf, type OwnedPart, partsOfRoute } from './features.ts';
+import { noteLoaded, noteLoadFailure } from './load-failure.ts';
+import { untilAnswered } from './until-answered.ts';
 
 declare module 'vue-router' {
   interface RouteMeta {
@@ -96,20 +97,6 @@ router.beforeEach(async (to) => {
   return entrance(to.fullPath);
 });
 
-const ASK_AGAIN_MS = 1_000;
-
-/** Repeats a read that failed for a reason that passes: a navigation that fails would leave a blank page. */
-async function untilAnswered<T>(read: () => Promise<T>): Promise<T> {
-  for (;;) {
-    try {
-      return await read();
-    } catch (error) {
-      if (!asCallError(error).retryable) throw error;
-      await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
-    }
-  }
-}
-
 /** Fetches the page and its messages while the console is asked who is signed in; the navigation tells of failures. */
 function fetchAhead(to: RouteLocationNormalized): void {
   const pages = to.matched.flatMap(({ components }) => Object.values(components ?? {}));
@@ -139,8 +126,12 @@ export function titleOf(title: Text | undefined): string {
   return [pageSubject.value, title ? tx(title) : '', 'Edge Delivery Console'].filter((part) => part !== '').join(' · ');
 }
 
+// Nothing of the page is there: its files did not load, or what it needs first was refused.
+router.onError((_error, to) => noteLoadFailure(to.fullPath));
+
 router.afterEach(async (to, from, failure) => {
   if (failure) return;
+  noteLoaded();
   if (to.matched[0] !== from.matched[0]) pageSubject.value = '';
   // Sign-in and set-up begin with a field, which takes the focus itself.
   if (from.matched.length === 0 || to.path === from.path || to.meta.bare) return;
