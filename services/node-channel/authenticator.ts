@@ -169,6 +169,7 @@ function toKnown(state: CertificateState | undefined): Known {
     serial,
     certificateNotAfter: notAfter,
     name: name ?? '',
+    principals: ['node'],
     status,
     features: new Set(features),
   };

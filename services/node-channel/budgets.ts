@@ -38,23 +38,6 @@ export const BUDGETS = {
 export type Lane = keyof typeof BUDGETS;
 type Limit = 'calls at once' | 'bytes at once' | 'calls' | 'rows' | 'bytes';
 
-const LANES: Readonly<Record<string, Lane>> = {
-  ReportBans: 'security',
-  ReportSecurity: 'security',
-  ReportStats: 'telemetry',
-  ReportVitals: 'telemetry',
-  GetConfig: 'bulk',
-  GetBans: 'bulk',
-  GetCertificates: 'bulk',
-  GetAcmeTokens: 'bulk',
-  GetFeed: 'bulk',
-};
-
-/** By the path name of the procedure. */
-export function laneOf(procedure: string): Lane {
-  return LANES[procedure] ?? 'control';
-}
-
 /** What a call may still use; from its admission to the end of its response. */
 export interface Allowance {
   /** Bytes of the body as they arrive. Throws resource_exhausted. */

@@ -4,15 +4,15 @@ import type { TLSSocket } from 'node:tls';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { errorCodeOf } from '../../contract/errors.ts';
 import type { CertificateAuthority } from '../../mixins/certificate-authority.ts';
-import { NodeService } from '../../proto/gen/svc/node/v1/node_pb.js';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { asUnavailable } from '../../runtime/write.ts';
 import { type Authenticator, type RefusalReason, Refused } from './authenticator.ts';
-import { Budgets, laneOf, UNCOUNTED } from './budgets.ts';
+import { Budgets, UNCOUNTED } from './budgets.ts';
 import type { CallContext } from './calls.ts';
 import type { Exchange } from './exchange.ts';
 import { canonicalAddress } from './heartbeat.ts';
 import type { NodeIdentity } from './identity.ts';
+import { declaredMethods, type Method, mayCall } from './methods.ts';
 import type { NodeReports } from './node-reports.ts';
 import type { Propagation } from './propagation.ts';
 import { StatsIngest } from './stats-ingest.ts';
@@ -37,8 +37,6 @@ const MAX_WAITING = 20_000;
 /** Of one node: the others wait for at most one of them. */
 const MAX_WAITING_EACH = 16;
 
-const METHODS = new Map(NodeService.methods.map((method) => [`/${NodeService.typeName}/${method.name}`, method.name]));
-
 interface Problem {
   status: number;
   code: string;
@@ -48,6 +46,7 @@ interface Problem {
 const UNAVAILABLE: Problem = { status: 503, code: 'unavailable', message: 'the console is temporarily unavailable' };
 
 export class Gate {
+  readonly #methods = declaredMethods();
   readonly #runtime: Runtime;
   readonly #authenticator: Authenticator;
   readonly #hub: WatchHub;
@@ -136,7 +135,7 @@ export class Gate {
   }
 
   async #admit(exchange: Exchange): Promise<void> {
-    const method = METHODS.get(exchange.path);
+    const method = this.#methods.get(exchange.path);
     if (method === undefined) {
       answer(exchange, 404, { error: 'not_found' });
       return;
@@ -146,7 +145,7 @@ export class Gate {
       return;
     }
     const remoteAddress = this.#remoteAddressOf(exchange.socket);
-    if (method === 'Enroll') {
+    if (mayCall(method, ['stranger'])) {
       this.#serve(this.#stranger, exchange, {
         node: null,
         remoteAddress,
@@ -158,9 +157,13 @@ export class Gate {
       });
       return;
     }
-    const node = await this.#identify(exchange, method === 'RenewCertificate');
+    const node = await this.#identify(exchange, method.name === 'RenewCertificate');
     if (!node) return;
-    if (method === 'Watch') await this.#watch(node, exchange);
+    if (!mayCall(method, node.principals)) {
+      refuse(exchange, { status: 403, code: 'permission_denied', message: 'METHOD_NOT_ALLOWED' });
+      return;
+    }
+    if (method.name === 'Watch') await this.#watch(node, exchange);
     else await this.#serveNode(node, method, exchange, remoteAddress);
   }
 
@@ -202,14 +205,14 @@ export class Gate {
   /** The body is not read before the node has a place for the call, which it leaves when the response is sent. */
   async #serveNode(
     node: NodeIdentity,
-    method: string,
+    { lane }: Method,
     exchange: Exchange,
     remoteAddress: string | null,
   ): Promise<void> {
     // Its end would not be heard of any more.
     if (exchange.over) return;
     this.#limitTime(exchange);
-    const allowance = await this.#budgets.admit(node.nodeId, laneOf(method), (end) => exchange.onClose(end));
+    const allowance = await this.#budgets.admit(node.nodeId, lane, (end) => exchange.onClose(end));
     this.#node(exchange, { node, remoteAddress, allowance, connection: NO_CONNECTION });
   }
 

@@ -86,6 +86,7 @@ test('a made-up feed travels from the outbox to streams of nodes, through relay,
       serial: 's',
       certificateNotAfter: new Date(),
       name: 'n',
+      principals: ['node' as const],
       status: 'active' as const,
       features: new Set<string>(),
     };

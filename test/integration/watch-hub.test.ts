@@ -20,6 +20,7 @@ test('a node that goes away before its cluster was read leaves nothing behind', 
     serial: 's',
     certificateNotAfter: new Date(),
     name: 'n',
+    principals: ['node' as const],
     status: 'active' as const,
     features: new Set<string>(),
   };

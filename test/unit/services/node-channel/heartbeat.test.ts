@@ -26,6 +26,7 @@ const NODE = {
   serial: 's',
   certificateNotAfter: new Date(),
   name: 'n',
+  principals: ['node' as const],
   status: 'active' as const,
   features: new Set<string>(),
 };

@@ -43,6 +43,7 @@ const node = (features: string[] = []): NodeIdentity => ({
   serial: 's',
   certificateNotAfter: new Date(),
   name: 'n',
+  principals: ['node'],
   status: 'active',
   features: new Set(features),
 });
