@@ -33,6 +33,14 @@ export interface NodeTaskKind<I, O> {
   decode(output: Uint8Array): O;
 }
 
+/** The name of a node that can take tasks. Throws NODE_NOT_FOUND, NODE_OFFLINE and NODE_CAPABILITY_REQUIRED. */
+export async function assertTakesTasks({ pools }: Runtime, nodeId: string): Promise<string> {
+  const { name, reachable, features } = (await readTaskNode(pools.api, nodeId)) ?? fail('NODE_NOT_FOUND');
+  if (!reachable) fail('NODE_OFFLINE', { node: name });
+  if (!features.includes(TASKS)) fail('NODE_CAPABILITY_REQUIRED', { features: TASKS, nodes: name });
+  return name;
+}
+
 /**
  * Has a node do a task, and waits for its output. Throws NODE_NOT_FOUND, NODE_OFFLINE (also when it does not report in time),
  * NODE_CAPABILITY_REQUIRED, NODE_TASK_FAILED with the result code, and SERVICE_UNAVAILABLE when too many of its tasks wait.
@@ -44,16 +52,14 @@ export async function runNodeTask<I, O>(
   input: I,
 ): Promise<O> {
   const sql = runtime.pools.api;
-  const node = (await readTaskNode(sql, nodeId)) ?? fail('NODE_NOT_FOUND');
-  if (!node.reachable) fail('NODE_OFFLINE', { node: node.name });
-  if (!node.features.includes(TASKS)) fail('NODE_CAPABILITY_REQUIRED', { features: TASKS, nodes: node.name });
+  const node = await assertTakesTasks(runtime, nodeId);
   const { name, leaseMs, expireMs } = kind;
   const task = { nodeId, kind: name, input: kind.encode(input), leaseMs, expireMs };
   const id = (await addNodeTask(sql, task)) ?? fail('SERVICE_UNAVAILABLE', { retryAfterSeconds: 5 });
   announceNodeTask(runtime, nodeId);
   const finished = await finish(runtime, id, expireMs);
-  if (!finished || finished.code === 'task_expired') fail('NODE_OFFLINE', { node: node.name });
-  if (finished.code !== '') fail('NODE_TASK_FAILED', { node: node.name, code: finished.code });
+  if (!finished || finished.code === 'task_expired') fail('NODE_OFFLINE', { node });
+  if (finished.code !== '') fail('NODE_TASK_FAILED', { node, code: finished.code });
   return kind.decode(finished.output ?? new Uint8Array());
 }
 

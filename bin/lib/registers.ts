@@ -94,6 +94,13 @@ export const REGISTERS: readonly Register[] = [
     exports: /^[a-z]\w*Task$/,
   },
   {
+    file: 'services/gen/long-jobs.ts',
+    list: 'LONG_JOBS',
+    folder: 'services',
+    files: /^[a-z0-9-]+\/[a-z0-9-]+[.]job[.]ts$/,
+    exports: /^[a-z]\w*Job$/,
+  },
+  {
     file: 'agents/edge/gen/tasks.ts',
     list: 'TASK_KINDS',
     folder: 'agents/edge',

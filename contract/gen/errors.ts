@@ -12,6 +12,7 @@ import { errors as dnsCredentials } from '../resources/dns-credentials.codes.ts'
 import { errors as enrollmentTokens } from '../resources/enrollment-tokens.codes.ts';
 import { errors as errorPages } from '../resources/error-pages.codes.ts';
 import { errors as ipLists } from '../resources/ip-lists.codes.ts';
+import { errors as jobs } from '../resources/jobs.codes.ts';
 import { errors as listenPorts } from '../resources/listen-ports.codes.ts';
 import { errors as live } from '../resources/live.codes.ts';
 import { errors as nodeGroups } from '../resources/node-groups.codes.ts';
@@ -46,6 +47,7 @@ export const ERROR_LISTS = [
   enrollmentTokens,
   errorPages,
   ipLists,
+  jobs,
   listenPorts,
   live,
   nodeGroups,

@@ -19,6 +19,7 @@ import * as errorPages from '../resources/error-pages.ts';
 import * as headerLimit from '../resources/header-limit.ts';
 import * as httpsCheck from '../resources/https-check.ts';
 import * as ipLists from '../resources/ip-lists.ts';
+import * as jobs from '../resources/jobs.ts';
 import * as listenPorts from '../resources/listen-ports.ts';
 import * as live from '../resources/live.ts';
 import * as maintenance from '../resources/maintenance.ts';
@@ -78,6 +79,7 @@ export const RESOURCE_FILES = [
   headerLimit,
   httpsCheck,
   ipLists,
+  jobs,
   listenPorts,
   live,
   maintenance,

@@ -14,6 +14,7 @@ import {
   Timestamp,
 } from '../scalars/common.ts';
 import { settings } from '../settings.ts';
+import { Job } from './jobs.ts';
 
 /** Length of a window. */
 export const WINDOW_MS = 5 * 60_000;
@@ -203,6 +204,19 @@ export const usage = resource('usage', {
       description: 'A header line, then one line per record. If the transfer breaks off, the export is incomplete.',
     }),
     errors: ['USAGE_RANGE_INVALID'],
+  }),
+  startExport: procedure({
+    method: 'POST',
+    path: '/usage/exports',
+    summary: 'Starts a job that writes all usage records of a range to a CSV file, by window and site.',
+    input: Input({ ...summed, siteId }),
+    output: Job,
+    status: 201,
+    access: 'operator',
+    readOnly: false,
+    audit: null,
+    idempotency: 'accepted',
+    errors: ['JOB_LIMIT', 'USAGE_RANGE_INVALID'],
   }),
 });
 

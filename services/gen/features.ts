@@ -12,6 +12,7 @@ import { feature as enrollment } from '../enrollment/feature.ts';
 import { feature as errorPages } from '../error-pages/feature.ts';
 import { feature as headerLimit } from '../header-limit/feature.ts';
 import { feature as housekeeping } from '../housekeeping/feature.ts';
+import { feature as jobs } from '../jobs/feature.ts';
 import { feature as nodeChannel } from '../node-channel/feature.ts';
 import { feature as nodes } from '../nodes/feature.ts';
 import { feature as protection } from '../protection/feature.ts';
@@ -40,6 +41,7 @@ export const FEATURES = [
   errorPages,
   headerLimit,
   housekeeping,
+  jobs,
   nodeChannel,
   nodes,
   protection,

@@ -22,6 +22,7 @@ export const ROLES_OF_SERVICES = [
   ['header-limit', ['app']],
   ['housekeeping', ['worker']],
   ['ip-lists', ['app']],
+  ['jobs', ['app']],
   ['listen-ports', ['app']],
   ['node-channel-settings', ['app']],
   ['node-channel', ['channel']],

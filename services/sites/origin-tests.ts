@@ -10,7 +10,7 @@ import {
   type originTest,
 } from '../../contract/resources/origin-test.ts';
 import { normaliseHostHeader } from '../../contract/scalars/host-header.ts';
-import { runNodeTask } from '../../mixins/node-task.ts';
+import { assertTakesTasks, runNodeTask } from '../../mixins/node-task.ts';
 import { readOriginAllowList } from '../../models/sites/origin-allow-list.ts';
 import { testOrigin } from '../../proto/origin-test/test-origin.ts';
 import type { Actor, Call } from '../../runtime/call.ts';
@@ -37,6 +37,8 @@ export class OriginTests {
 
   /** The node applies its own address policy. Throws the contract's errors. */
   async runFromNode(input: Input<typeof originTest.tryOriginFromNode>, call: Call): Promise<OriginTest> {
+    // A node that cannot costs nothing of the user's budget.
+    await assertTakesTasks(this.#runtime, input.id);
     return runNodeTask(this.#runtime, originTestTask, input.id, this.#read(input, call, NODE_TEST_SECONDS));
   }
 

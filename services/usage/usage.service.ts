@@ -6,6 +6,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { exportUsage } from './export.ts';
 import { listUsage, listUsageChanges } from './list.ts';
 import { getUsageSettings, setUsageSettings } from './settings.ts';
+import { startUsageExport } from './start-export.ts';
 import { listUsageGaps, listUsageSites, usageSummary } from './summary.ts';
 
 export const roles: Role[] = ['app'];
@@ -20,6 +21,7 @@ export default (runtime: Runtime): ServiceSchema => ({
       implement(usage.sites, (input) => listUsageSites(runtime, input)),
       implement(usage.gaps, (input) => listUsageGaps(runtime, input)),
       implementPieces(usage.export, (input, _, after) => exportUsage(runtime, input, after)),
+      implement(usage.startExport, (input, call) => startUsageExport(runtime, input, call)),
       implement(usageSettings.get, () => getUsageSettings(runtime)),
       implement(usageSettings.set, (input, call) => setUsageSettings(runtime, input, call)),
     ]),

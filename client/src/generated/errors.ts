@@ -148,6 +148,14 @@ export const ERROR_STATUS = {
   IP_LIST_LIMIT: 409,
   /** Rules still refer to the IP list. Remove the references first. */
   IP_LIST_IN_USE: 409,
+  /** This job does not exist. Jobs are kept for 7 days. */
+  JOB_NOT_FOUND: 404,
+  /** The job has ended and cannot be canceled. */
+  JOB_FINISHED: 409,
+  /** The job has no file: it is not done, it failed, or its file has expired. */
+  JOB_FILE_UNAVAILABLE: 409,
+  /** Too many jobs: a user may have `data.limit` open ones, and the console keeps `data.kept` files and 2 GiB. Retry later. */
+  JOB_LIMIT: 429,
   /** Port `data.port` cannot serve both HTTP and HTTPS. Put it into one list. */
   LISTEN_PORT_CONFLICT: 400,
   /** Sites still use port `data.port`, which the change would remove; `data.sites` lists the first five. Change them first. */

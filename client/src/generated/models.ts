@@ -967,6 +967,26 @@ export interface IpListUser {
   } | null;
 }
 
+export interface Job {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  kind: 'usage_export';
+  state: 'waiting' | 'running' | 'done' | 'failed' | 'cancelled';
+  /** Share that is done in percent. 0 to 100. */
+  progress: number;
+  problem: 'failed' | 'too_large' | null;
+  createdBy: {
+    id: string | null;
+    name: string;
+  };
+  /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
+  createdAt: string;
+  finishedAt: string | null;
+  fileName: string | null;
+  /** When the file is deleted, 24 hours after the job is done. null: there is no file. */
+  fileExpiresAt: string | null;
+}
+
 export interface LackingNode {
   /** ID. 1 to 64 characters. */
   id: string;

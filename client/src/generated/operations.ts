@@ -26,6 +26,7 @@ import type {
   IpList,
   IpListSummary,
   IpListUser,
+  Job,
   LackingNode,
   Launch,
   ListedSite,
@@ -1175,6 +1176,40 @@ export interface IpListsUsageOutput {
   /** Number of items on all pages. */
   total: number;
 }
+
+export interface JobsListInput {
+  /** Page, from 1. 1 to 1000000; default 1. */
+  page?: number | undefined;
+  /** Items per page. 1 to 100; default 50. */
+  pageSize?: number | undefined;
+}
+
+export interface JobsListOutput {
+  items: Job[];
+  /** Number of items on all pages. */
+  total: number;
+}
+
+export interface JobsGetInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+}
+
+export type JobsGetOutput = Job;
+
+export interface JobsCancelInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+}
+
+export type JobsCancelOutput = Job;
+
+export interface JobsFileInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+}
+
+export type JobsFileOutput = string;
 
 export type AccountMeInput = Record<string, never>;
 
@@ -2844,6 +2879,17 @@ export interface UsageExportInput {
 
 export type UsageExportOutput = string;
 
+export interface UsageStartExportInput {
+  /** Start of the first window, a multiple of 5 minutes. Example: 2026-01-01T00:05:00Z. */
+  from: string;
+  /** End of the last window, a multiple of 5 minutes, after `from`. Example: 2026-01-01T01:00:00Z. At most 400 days after `from`. */
+  to: string;
+  /** ID. 1 to 64 characters. */
+  siteId?: string | undefined;
+}
+
+export type UsageStartExportOutput = Job;
+
 export interface UsageGapsInput {
   /** Start of the first window, a multiple of 5 minutes. Example: 2026-01-01T00:05:00Z. */
   from: string;
@@ -3334,6 +3380,30 @@ export interface Operations {
     output: IpListsUsageOutput;
     idempotencyKey: false;
     codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'IP_LIST_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'jobs.list': {
+    input: JobsListInput;
+    output: JobsListOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'jobs.get': {
+    input: JobsGetInput;
+    output: JobsGetOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'JOB_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'jobs.cancel': {
+    input: JobsCancelInput;
+    output: JobsCancelOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'JOB_FINISHED' | 'JOB_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
+  'jobs.file': {
+    input: JobsFileInput;
+    output: JobsFileOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'EXPORT_LIMIT' | 'JOB_FILE_UNAVAILABLE' | 'JOB_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
   'account.me': {
     input: AccountMeInput;
@@ -3923,6 +3993,12 @@ export interface Operations {
     idempotencyKey: false;
     codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'EXPORT_LIMIT' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'USAGE_RANGE_INVALID';
   };
+  'usage.startExport': {
+    input: UsageStartExportInput;
+    output: UsageStartExportOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'JOB_LIMIT' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE' | 'USAGE_RANGE_INVALID';
+  };
   'usage.gaps': {
     input: UsageGapsInput;
     output: UsageGapsOutput;
@@ -4015,6 +4091,10 @@ export const OPERATIONS = {
   'ipLists.update': { method: 'PUT', path: '/ip-lists/{id}', query: false, text: false },
   'ipLists.delete': { method: 'DELETE', path: '/ip-lists/{id}', query: true, text: false },
   'ipLists.usage': { method: 'GET', path: '/ip-lists/{id}/usage', query: true, text: false },
+  'jobs.list': { method: 'GET', path: '/jobs', query: true, text: false },
+  'jobs.get': { method: 'GET', path: '/jobs/{id}', query: true, text: false },
+  'jobs.cancel': { method: 'POST', path: '/jobs/{id}/cancel', query: false, text: false },
+  'jobs.file': { method: 'GET', path: '/jobs/{id}/file', query: true, text: true },
   'account.me': { method: 'GET', path: '/me', query: true, text: false },
   'nodeGroups.list': { method: 'GET', path: '/node-groups', query: true, text: false },
   'nodeGroups.create': { method: 'POST', path: '/node-groups', query: false, text: false },
@@ -4113,6 +4193,7 @@ export const OPERATIONS = {
   'usage.list': { method: 'GET', path: '/usage', query: true, text: false },
   'usage.changes': { method: 'GET', path: '/usage/changes', query: true, text: false },
   'usage.export': { method: 'GET', path: '/usage/export', query: true, text: true },
+  'usage.startExport': { method: 'POST', path: '/usage/exports', query: false, text: false },
   'usage.gaps': { method: 'GET', path: '/usage/gaps', query: true, text: false },
   'usage.sites': { method: 'GET', path: '/usage/sites', query: true, text: false },
   'usage.summary': { method: 'GET', path: '/usage/summary', query: true, text: false },
@@ -4293,6 +4374,16 @@ export interface Api {
     update: Call<'ipLists.update'>;
     /** Lists the rules that use an IP list. Lists of kind `allow` and `block` apply to all sites without a rule. `GET /ip-lists/{id}/usage`: For operators; a read-only access key suffices. */
     usage: Call<'ipLists.usage'>;
+  };
+  jobs: {
+    /** Cancels a long job that has not ended, and deletes what it has written. `POST /jobs/{id}/cancel`: For operators; a read-only access key is rejected. */
+    cancel: Call<'jobs.cancel'>;
+    /** Returns the file of a long job that is done. `GET /jobs/{id}/file`: For operators; a read-only access key suffices. */
+    file: Call<'jobs.file'>;
+    /** Returns a long job with its progress. `GET /jobs/{id}`: For operators; a read-only access key suffices. */
+    get: Call<'jobs.get'>;
+    /** Lists long jobs of all users, newest first. `GET /jobs`: For operators; a read-only access key suffices. */
+    list: Call<'jobs.list'>;
   };
   nodeGroups: {
     /** Creates a node group in a cluster. `POST /node-groups`: For operators; a read-only access key is rejected. */
@@ -4559,6 +4650,8 @@ export interface Api {
     list: Call<'usage.list'>;
     /** Lists sites by their usage in a range, including deleted ones. `GET /usage/sites`: For operators; a read-only access key suffices. */
     sites: Call<'usage.sites'>;
+    /** Starts a job that writes all usage records of a range to a CSV file, by window and site. `POST /usage/exports`: For operators; a read-only access key is rejected. */
+    startExport: Call<'usage.startExport'>;
     /** Returns the usage of one site or of all in a range, summed by 5 minutes, hours or days. `GET /usage/summary`: For operators; a read-only access key suffices. */
     summary: Call<'usage.summary'>;
   };
