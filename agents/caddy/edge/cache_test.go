@@ -27,7 +27,7 @@ import (
 // cachingEdge is an edge with one site that caches, before an origin.
 type cachingEdge struct {
 	*edge
-	t      *testing.T
+	t      testing.TB
 	shift  atomic.Int64
 	asked  atomic.Int64
 	origin atomic.Pointer[http.HandlerFunc]
@@ -39,7 +39,7 @@ func always(change func(*configv1.CacheRule)) *configv1.CacheRule {
 	return r
 }
 
-func newCachingEdge(t *testing.T, change func(*configv1.SiteCache)) *cachingEdge {
+func newCachingEdge(t testing.TB, change func(*configv1.SiteCache)) *cachingEdge {
 	t.Helper()
 	e := &cachingEdge{t: t}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
