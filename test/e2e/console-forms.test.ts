@@ -41,7 +41,10 @@ test.before(async () => {
   clusterId = (await api.ok('GET', '/clusters')).items[0].id;
   fleet = await startTestFleet(running, clusterId, 1);
   nodeId = fleet.nodes[0]!.nodeId;
-  site = await api.site(clusterId, 'forms.example.com', { origins: [{ address: '93.184.216.34' }] });
+  site = await api.site(clusterId, 'forms.example.com', {
+    origins: [{ address: '93.184.216.34' }],
+    cacheRules: [{}],
+  });
 });
 
 test.after.always(async () => {
@@ -458,6 +461,30 @@ const FORMS: readonly FormCase[] = [
         optional: true,
         longest: () => lines(16, (index) => `${30_000 + index}`),
         tooLong: lines(17, (index) => `${30_000 + index}`),
+      },
+    },
+    stays: true,
+  },
+  {
+    file: 'features/cache/CacheTab.vue',
+    open: onPage(() => `/sites/${site.id}/cache`, 'cache.rules.edgeTtl'),
+    submit: 'shared.form.save',
+    fields: {
+      'cache.rules.edgeTtl': number(31_536_000),
+      'cache.rules.extensions': {
+        good: () => 'css',
+        optional: true,
+        longest: () => lines(64, (index) => `e${index}`),
+        tooLong: lines(65, (index) => `e${index}`),
+      },
+      'cache.rules.browserTtl': number(31_536_000),
+      'cache.rules.whileRevalidate': number(2_592_000),
+      'cache.rules.ifError': number(2_592_000),
+      'cache.key.headers': {
+        good: () => 'x-device',
+        optional: true,
+        longest: () => lines(8, (index) => `x-${index}`),
+        tooLong: lines(9, (index) => `x-${index}`),
       },
     },
     stays: true,

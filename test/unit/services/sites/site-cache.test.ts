@@ -1,4 +1,5 @@
 import test from 'ava';
+import { CACHE_PRESET_RULES, CACHE_PRESETS } from '../../../../contract/cache-presets.ts';
 import type { CacheRuleInput } from '../../../../contract/resources/site-cache.ts';
 import {
   DEFAULT_CACHE_KEY,
@@ -136,3 +137,10 @@ test('an update keeps keepCacheTag and xCache, and returns omitted settings to t
     t.is(refused.code, 'BAD_REQUEST');
   }
 });
+
+for (const preset of CACHE_PRESETS) {
+  test(`the preset ${preset} is saved as it is offered`, (t) => {
+    const offered = [...CACHE_PRESET_RULES[preset]];
+    t.deepEqual(givenCache(NEW_CACHE, { cacheRules: offered }).cacheRules, offered);
+  });
+}
