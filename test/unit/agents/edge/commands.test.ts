@@ -269,7 +269,12 @@ test.serial('supervise starts both, gives them no token, and stops both on SIGTE
   const folders = await confinementOf(t, server!);
   t.deepEqual(JSON.parse(folders), {
     read: [`${supervisor.stateDir}/edge`],
-    write: [runDir, `${supervisor.stateDir}/edge/counts`, `${supervisor.stateDir}/edge/spool`],
+    write: [
+      runDir,
+      `${supervisor.stateDir}/edge/counts`,
+      `${supervisor.stateDir}/edge/spool`,
+      `${supervisor.stateDir}/edge/cache`,
+    ],
   });
   t.is(readFileSync(join(supervisor.folder, 'server.args'), 'utf8').trim(), 'run --config -');
   const [config] = configurations(supervisor);
