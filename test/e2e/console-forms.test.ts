@@ -688,7 +688,7 @@ const PROOFS = [
 ];
 
 /** Forms in which something is chosen and nothing typed. */
-const CHOICES = ['features/addresses/AddToList.vue'];
+const CHOICES = ['features/addresses/AddToList.vue', 'features/waf/ExcludeEventDialog.vue'];
 
 /** Forms that take certificates, which are made for the story (console-certificates.test.ts), or ask authorities for them. */
 const CERTIFICATES = ['features/certificates/RequestHttps.vue', 'features/certificates/UploadCertificate.vue'];
