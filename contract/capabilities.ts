@@ -31,6 +31,7 @@ export const CAPABILITIES = {
   'zstd-v1': 'compresses responses with Zstandard',
   'modsecurity-v1': 'inspects requests with the OWASP Core Rule Set',
   'waf-exclusions-v1': 'WAF rule exclusions by path and parameter',
+  'waf-exceptions-v1': 'switches the built-in exceptions of the WAF off for a site',
   'path-normalization-v1': 'normalizes the paths of requests, as each site sets it',
   'request-buffering-v1': 'sends request bodies of a site to its origins as they arrive, if the site wants that',
   'header-limit-v1': 'header fields of requests above 8 KiB, as the cluster sets it',

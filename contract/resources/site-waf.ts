@@ -129,6 +129,11 @@ const settings = {
       description: `Charsets of bodies that raise no match; empty: ${WAF_CHARSETS.join(', ')}.`,
     },
   ),
+  builtInExceptions: Type.Boolean({
+    description:
+      'Whether the built-in exceptions of nodes suppress matches of rules of paranoia level 1 in ordinary text, such as prose ' +
+      'that begins with the name of a program.',
+  }),
   eventValues: Type.Boolean({
     description:
       'Whether events include masked matches from arguments and headers. Letters become x and digits 0; ' +
@@ -153,6 +158,7 @@ export const DEFAULT_WAF: WafOfSite = {
   allowedMethods: [],
   allowedContentTypes: [],
   allowedCharsets: [],
+  builtInExceptions: true,
   eventValues: false,
 };
 

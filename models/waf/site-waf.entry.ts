@@ -36,8 +36,14 @@ export function compileWaf(settings: WafOfSite): CompiledEntry | null {
     contentTypes: settings.allowedContentTypes,
     charsets: settings.allowedCharsets,
     eventValues: settings.eventValues,
+    withoutExceptions: !settings.builtInExceptions,
   });
-  const features = ['modsecurity-v1', ...(exclusions.length > 0 ? ['waf-exclusions-v1'] : [])];
+  const features = [
+    'modsecurity-v1',
+    ...(exclusions.length > 0 ? ['waf-exclusions-v1'] : []),
+    // Older nodes have no exceptions to switch off, or do not know the switch.
+    ...(settings.builtInExceptions ? [] : ['waf-exceptions-v1']),
+  ];
   return { body: toBinary(SiteWafSchema, message), features, refs: [], settings };
 }
 

@@ -95,7 +95,7 @@ test.serial(
     });
     t.like(event, { method: 'GET', address: '192.0.2.1', threshold: 5, blocked: true });
     const { value, ...match } = event.matches.find(({ ruleId }) => ruleId === 942_100)!;
-    t.deepEqual(match, { ruleId: 942_100, part: 'argument', name: 'comment' });
+    t.deepEqual(match, { ruleId: 942_100, part: 'argument', name: 'comment', points: 5 });
     t.regex(value ?? '', /union select/);
     t.false(JSON.stringify(event).includes('users'));
     await save({ mode: 'off', eventValues: false });
@@ -121,6 +121,17 @@ test.serial(
     await becomes(BLOCKED);
   },
 );
+
+test.serial('ordinary text is an attack only where the site wants no exceptions', async (t) => {
+  const prose = { value: 'Hello,\nFind attached the invoice' };
+  await save({ mode: 'block', builtInExceptions: true });
+  await becomes(BLOCKED);
+  t.is(await attack(prose), '200');
+  await save({ builtInExceptions: false });
+  await becomes(BLOCKED, prose);
+  await save({ builtInExceptions: true });
+  await becomes('200', prose);
+});
 
 test.serial('a body that is more than memory holds for all is looked at, and goes on', async (t) => {
   await save({ mode: 'block', requestBodyLimit: 134_217_728 });

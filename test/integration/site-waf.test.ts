@@ -104,6 +104,22 @@ test('given fields change and others stay, and what is off reaches no node', asy
   t.deepEqual((await site.read()).excludedFamilies, [932, 933]);
 });
 
+test('a site does without the built-in exceptions on nodes that know the switch, and keeps it', async (t) => {
+  const site = await newSite();
+  t.like(await site.patch({ mode: 'block' }), { builtInExceptions: true });
+  t.deepEqual(await site.features(), ['modsecurity-v1']);
+  await site.patch({ builtInExceptions: false });
+  t.like(await site.entry(), { withoutExceptions: true });
+  t.deepEqual(await site.features(), ['modsecurity-v1', 'waf-exceptions-v1']);
+  t.like(await site.patch({ mode: 'detect' }), { builtInExceptions: false });
+  const { changed, after } = (await api.audit(site.id)).find(
+    ({ metadata }) => metadata.after?.builtInExceptions === false,
+  )!.metadata;
+  t.deepEqual({ changed, after }, { changed: ['builtInExceptions'], after: { builtInExceptions: false } });
+  await site.patch({ builtInExceptions: true });
+  t.deepEqual(await site.features(), ['modsecurity-v1']);
+});
+
 test('exclusions are kept complete and in one form, each once', async (t) => {
   const site = await newSite();
   const given = [

@@ -2542,6 +2542,8 @@ export interface SavedSiteWaf {
   allowedContentTypes: string[];
   /** Charsets of bodies that raise no match; empty: utf-8, iso-8859-1, iso-8859-15, windows-1252, gbk, gb2312, gb18030, big5. Up to 32 entries. */
   allowedCharsets: string[];
+  /** Whether the built-in exceptions of nodes suppress matches of rules of paranoia level 1 in ordinary text, such as prose that begins with the name of a program. */
+  builtInExceptions: boolean;
   /** Whether events include masked matches from arguments and headers. Letters become x and digits 0; attack words and punctuation stay. Cookies and fields with secret-like names are never included. */
   eventValues: boolean;
   /** null: never saved. */
@@ -2897,6 +2899,8 @@ export interface SiteWaf {
   allowedContentTypes: string[];
   /** Charsets of bodies that raise no match; empty: utf-8, iso-8859-1, iso-8859-15, windows-1252, gbk, gb2312, gb18030, big5. Up to 32 entries. */
   allowedCharsets: string[];
+  /** Whether the built-in exceptions of nodes suppress matches of rules of paranoia level 1 in ordinary text, such as prose that begins with the name of a program. */
+  builtInExceptions: boolean;
   /** Whether events include masked matches from arguments and headers. Letters become x and digits 0; attack words and punctuation stay. Cookies and fields with secret-like names are never included. */
   eventValues: boolean;
   /** null: never saved. */

@@ -2708,6 +2708,8 @@ export interface SitesWafUpdateInput {
   allowedContentTypes?: string[] | undefined;
   /** Charsets of bodies that raise no match; empty: utf-8, iso-8859-1, iso-8859-15, windows-1252, gbk, gb2312, gb18030, big5. Up to 32 entries. */
   allowedCharsets?: string[] | undefined;
+  /** Whether the built-in exceptions of nodes suppress matches of rules of paranoia level 1 in ordinary text, such as prose that begins with the name of a program. */
+  builtInExceptions?: boolean | undefined;
   /** Whether events include masked matches from arguments and headers. Letters become x and digits 0; attack words and punctuation stay. Cookies and fields with secret-like names are never included. */
   eventValues?: boolean | undefined;
   /** null: never saved. */

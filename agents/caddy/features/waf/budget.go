@@ -44,6 +44,8 @@ type budget struct {
 	over  bool
 	// Parts of the request as rules with exceptions look for them; nil until one asks.
 	raws map[string][]string
+	// The site wants no exceptions.
+	exact bool
 }
 
 // maxBudgets is how many inspections of a process run at once; components have fewer permits.

@@ -233,7 +233,7 @@ func onceDecoded(tx plugintypes.TransactionState, value string) []string {
 		}
 	}
 	b := budgetOf(tx.ID())
-	if b == nil {
+	if b == nil || b.exact {
 		return nil
 	}
 	if b.raws == nil {

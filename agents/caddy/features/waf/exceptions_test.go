@@ -235,3 +235,14 @@ func TestSemicolonsInNamesOfFiles(t *testing.T) {
 		}
 	}
 }
+
+// A site that wants no exceptions has the rule set as it is.
+func TestSitesWithoutExceptions(t *testing.T) {
+	text := "/?q=" + url.QueryEscape("Hello,\nFind attached the invoice")
+	for exact, score := range map[bool]bool{false: false, true: true} {
+		s := settingsOf(t, func(m *configv1.SiteWaf) { m.WithoutExceptions = exact })
+		if v := judge(t, s, asked("GET", text, ""), ""); v.score > 0 != score {
+			t.Errorf("without exceptions %v: %+v", exact, v)
+		}
+	}
+}

@@ -54,6 +54,7 @@ type rounds struct {
 func (r *ruleSet) inspect(x *exchange.Exchange, s *settings, body look, yield func() bool) (v verdict, err error) {
 	b := takeBudget(r.patternTime)
 	defer b.giveBack()
+	b.exact = s.exact
 	o := &rounds{rules: r, x: x, s: s, body: body, kind: bodies.KindOf(x.In.Header.Get("Content-Type")), budget: b, yield: yield}
 	defer o.close()
 	o.begin()

@@ -32,7 +32,7 @@ const (
 )
 
 func init() {
-	core.ConfigureKind(kind, core.KindOptions{Features: []string{"modsecurity-v1", "waf-exclusions-v1"}, MaxBody: 512 << 10})
+	core.ConfigureKind(kind, core.KindOptions{Features: []string{"modsecurity-v1", "waf-exclusions-v1", "waf-exceptions-v1"}, MaxBody: 512 << 10})
 }
 
 var part = core.PartOf(kind, "waf", compile)
@@ -44,6 +44,8 @@ type settings struct {
 	bodyLimit int64
 	// values says that events tell what matched, masked.
 	values bool
+	// exact says that rules have no exceptions.
+	exact bool
 	// id stands for all that follows from the settings, in keys of verdicts.
 	id [sha256.Size]byte
 
@@ -92,7 +94,7 @@ func compile(c *core.Core, site string, m *configv1.SiteWaf) (*settings, error) 
 		return nil, err
 	}
 	s := &settings{
-		block: m.GetMode() == configv1.WafMode_WAF_MODE_BLOCK, threshold: int(threshold), bodyLimit: int64(limit), values: m.GetEventValues(),
+		block: m.GetMode() == configv1.WafMode_WAF_MODE_BLOCK, threshold: int(threshold), bodyLimit: int64(limit), values: m.GetEventValues(), exact: m.GetWithoutExceptions(),
 		id: sha256.Sum256(encoded), paranoia: decimal(paranoia), limit: decimal(threshold),
 	}
 	if err := s.takeLists(m); err != nil {

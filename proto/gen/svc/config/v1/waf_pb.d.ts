@@ -94,6 +94,13 @@ export declare type SiteWaf = Message<"svc.config.v1.SiteWaf"> & {
    * @generated from field: bool event_values = 11;
    */
   eventValues: boolean;
+
+  /**
+   * Whether rules match without the exceptions that nodes have for ordinary text.
+   *
+   * @generated from field: bool without_exceptions = 12;
+   */
+  withoutExceptions: boolean;
 };
 
 /**

@@ -158,9 +158,11 @@ type SiteWaf struct {
 	// Names of charsets in lower case, at most 32.
 	Charsets []string `protobuf:"bytes,10,rep,name=charsets,proto3" json:"charsets,omitempty"`
 	// Whether events tell the values that matched, masked.
-	EventValues   bool `protobuf:"varint,11,opt,name=event_values,json=eventValues,proto3" json:"event_values,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	EventValues bool `protobuf:"varint,11,opt,name=event_values,json=eventValues,proto3" json:"event_values,omitempty"`
+	// Whether rules match without the exceptions that nodes have for ordinary text.
+	WithoutExceptions bool `protobuf:"varint,12,opt,name=without_exceptions,json=withoutExceptions,proto3" json:"without_exceptions,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *SiteWaf) Reset() {
@@ -266,6 +268,13 @@ func (x *SiteWaf) GetCharsets() []string {
 func (x *SiteWaf) GetEventValues() bool {
 	if x != nil {
 		return x.EventValues
+	}
+	return false
+}
+
+func (x *SiteWaf) GetWithoutExceptions() bool {
+	if x != nil {
+		return x.WithoutExceptions
 	}
 	return false
 }
@@ -394,7 +403,7 @@ var File_svc_config_v1_waf_proto protoreflect.FileDescriptor
 
 const file_svc_config_v1_waf_proto_rawDesc = "" +
 	"\n" +
-	"\x17svc/config/v1/waf.proto\x12\rsvc.config.v1\"\xc6\x03\n" +
+	"\x17svc/config/v1/waf.proto\x12\rsvc.config.v1\"\xf5\x03\n" +
 	"\aSiteWaf\x12*\n" +
 	"\x04mode\x18\x01 \x01(\x0e2\x16.svc.config.v1.WafModeR\x04mode\x12%\n" +
 	"\x0eparanoia_level\x18\x02 \x01(\rR\rparanoiaLevel\x12+\n" +
@@ -409,7 +418,8 @@ const file_svc_config_v1_waf_proto_rawDesc = "" +
 	"\rcontent_types\x18\t \x03(\tR\fcontentTypes\x12\x1a\n" +
 	"\bcharsets\x18\n" +
 	" \x03(\tR\bcharsets\x12!\n" +
-	"\fevent_values\x18\v \x01(\bR\veventValues\"\xb6\x01\n" +
+	"\fevent_values\x18\v \x01(\bR\veventValues\x12-\n" +
+	"\x12without_exceptions\x18\f \x01(\bR\x11withoutExceptions\"\xb6\x01\n" +
 	"\fWafExclusion\x12\x14\n" +
 	"\x04rule\x18\x01 \x01(\rH\x00R\x04rule\x12\x12\n" +
 	"\x03tag\x18\x02 \x01(\tH\x00R\x03tag\x12\x12\n" +
