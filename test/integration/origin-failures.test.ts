@@ -1,11 +1,14 @@
 // Origins that die, hang, have an expired certificate or resolve to a forbidden address, with a real console, agent and edge:
-// what visitors get, and what the console says of site and origin. In the same stack, a gRPC service that is set by the API.
+// what visitors get, and what the console says of site and origin. In the same stack, a gRPC service that is set by the API,
+// and a visitor in Chromium whose origin dies.
 import { createServer, type Server } from 'node:http';
 import { connect, createServer as createHttp2Server } from 'node:http2';
 import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo, Server as NetServer } from 'node:net';
 import test from 'ava';
+import type { Browser } from 'playwright-core';
 import { freePort } from '../../bench/lib/servers.ts';
+import { startBrowser } from '../helpers/browser.ts';
 import type { TestConsole } from '../helpers/console.ts';
 import { type EdgeNode, startEdgeNode } from '../helpers/edge-node.ts';
 import { edgeGet } from '../helpers/edge-request.ts';
@@ -24,6 +27,7 @@ let api: Api;
 let clusterId: string;
 let edge: EdgeNode;
 let edgePort: number;
+let browser: Browser | undefined;
 const servers: (NetServer | Server)[] = [];
 
 test.before('start', async () => {
@@ -37,6 +41,7 @@ test.before('start', async () => {
 });
 
 test.after.always('stop', async () => {
+  await browser?.close();
   for (const server of servers) server.close();
   await edge?.stop();
   await running?.stop();
@@ -208,4 +213,36 @@ test('a gRPC service that is set by the API is reached through the edge, with tr
     return got.status !== '0' && got;
   });
   t.deepEqual([dead.status, dead.error], ['14', 'origin-unreachable']);
+});
+
+test('a browser stays on its origin, and moves with its next request once that origin is gone', async (t) => {
+  const named = await Promise.all(
+    ['a', 'b', 'c'].map(async (name) => {
+      const server = createServer((_request, response) => void response.end(name));
+      return { name, server, port: await listen(server) };
+    }),
+  );
+  await api.site(clusterId, 'affinity.example', {
+    origins: named.map(({ port }) => ({ address: ADDRESS, port })),
+    originSettings: { sessionAffinity: { enabled: true, ttlSeconds: 3600 } },
+  });
+  await eventually(async () => (await ask('affinity.example')).status === 200);
+  browser = await startBrowser('*.example');
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  const load = async () => {
+    const response = await page.goto(`http://affinity.example:${edgePort}/`);
+    return [response?.status(), await page.locator('body').textContent()];
+  };
+  const [, first] = await load();
+  const pin = (await context.cookies()).find(({ name }) => name === 'ew_affinity_http');
+  t.true(pin?.httpOnly);
+  for (let again = 0; again < 12; again++) t.deepEqual(await load(), [200, first]);
+  const gone = named.find(({ name }) => name === first)!;
+  gone.server.close();
+  gone.server.closeAllConnections();
+  const [status, second] = await load();
+  t.is(status, 200);
+  t.not(second, first);
+  for (let again = 0; again < 12; again++) t.deepEqual(await load(), [200, second]);
 });
