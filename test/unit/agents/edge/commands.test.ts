@@ -463,7 +463,13 @@ test.serial(
     await until(t, 'heartbeat', () => testConsole.heartbeats.length > 0 && testConsole.watchers === 1);
     t.false(testConsole.heartbeats[0]!.dataPlaneHealthy);
     // Of a data plane that has not answered nothing is known.
-    t.deepEqual(testConsole.heartbeats[0]!.info!.features, ['canary-v1', 'metrics-v1', 'partial-config-v1']);
+    t.deepEqual(testConsole.heartbeats[0]!.info!.features, [
+      'canary-v1',
+      'feeds-v1',
+      'metrics-v1',
+      'partial-config-v1',
+      'tasks-v1',
+    ]);
     await until(t, 'journal', () => readFileSync(join(supervisor.stateDir, 'edge/config.journal')).includes('site'));
     const forced = await run(t, [...enrollArguments(testConsole, supervisor.stateDir), '--force'], {
       input: 'ewt_goodtoken1',
