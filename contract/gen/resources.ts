@@ -57,6 +57,7 @@ import * as usage from '../resources/usage.ts';
 import * as wafEvents from '../resources/waf-events.ts';
 import * as wafExclusions from '../resources/waf-exclusions.ts';
 import * as wafGuidance from '../resources/waf-guidance.ts';
+import * as wafPacks from '../resources/waf-packs.ts';
 
 export const RESOURCE_FILES = [
   accessKeys,
@@ -117,4 +118,5 @@ export const RESOURCE_FILES = [
   wafEvents,
   wafExclusions,
   wafGuidance,
+  wafPacks,
 ] as const;

@@ -2,6 +2,7 @@ import Type, { type Static } from 'typebox';
 import { WAF_PRESETS } from '../presets.ts';
 import { procedure, resource } from '../procedure.ts';
 import { Decimal, Id, Input, Nullable, OneOf, Timestamp } from '../scalars/common.ts';
+import { WAF_PACK_IDS } from '../waf-pack-ids.ts';
 import { WAF_CHARSETS, WAF_CONTENT_TYPES, WAF_METHODS, WAF_PARTS, type WafPart } from '../waf-rule-set.ts';
 import { range } from './rule-hits.ts';
 
@@ -129,6 +130,13 @@ const settings = {
       description: `Charsets of bodies that raise no match; empty: ${WAF_CHARSETS.join(', ')}.`,
     },
   ),
+  packs: Type.Array(OneOf(WAF_PACK_IDS), {
+    maxItems: WAF_PACK_IDS.length,
+    uniqueItems: true,
+    examples: [['wordpress']],
+    description:
+      'Packs of exclusions for applications, see `GET /sites/{id}/waf/packs`. They count towards the limits of `exclusions`.',
+  }),
   builtInExceptions: Type.Boolean({
     description:
       'Whether the built-in exceptions of nodes suppress matches of rules of paranoia level 1 in ordinary text, such as prose ' +
@@ -158,6 +166,7 @@ export const DEFAULT_WAF: WafOfSite = {
   allowedMethods: [],
   allowedContentTypes: [],
   allowedCharsets: [],
+  packs: [],
   builtInExceptions: true,
   eventValues: false,
 };

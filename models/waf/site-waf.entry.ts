@@ -1,6 +1,14 @@
 // Kind "site-waf": how requests of a site are inspected. Without an entry they are not, whatever else is saved.
 import { create, toBinary } from '@bufbuild/protobuf';
-import { DEFAULT_WAF, type WafExclusion, type WafOfSite } from '../../contract/resources/site-waf.ts';
+import {
+  DEFAULT_WAF,
+  MAX_WAF_CONTENT_TYPES,
+  MAX_WAF_EXCLUSIONS,
+  type WafExclusion,
+  type WafOfSite,
+} from '../../contract/resources/site-waf.ts';
+import { exclusionsOfPack, packsOf, WAF_PACKS_VERSION } from '../../contract/waf-packs.ts';
+import { WAF_CONTENT_TYPES } from '../../contract/waf-rule-set.ts';
 import { SiteWafSchema, WafExclusionSchema, WafMode, WafPart } from '../../proto/gen/svc/config/v1/waf_pb.js';
 import type { CompiledEntry } from '../config/entry-kind.ts';
 import { compileEach, siteSettingsKind } from '../config/site-settings-kind.ts';
@@ -14,7 +22,8 @@ const SAVED = { table: 'site_waf', defaults: DEFAULT_WAF };
 
 // Settings that block more, or less, than they should are what a canary is for: nothing bypasses it.
 export const siteWafKind = siteSettingsKind<WafOfSite>(SITE_WAF_KIND, SAVED, {
-  compilerVersion: 1,
+  // A new version of a pack changes entries as well.
+  compilerVersion: 1 + WAF_PACKS_VERSION,
   // Two hundred exclusions with paths.
   maxBodyBytes: 512 * 1024,
   compile: compileEach(SAVED, compileWaf),
@@ -22,8 +31,9 @@ export const siteWafKind = siteSettingsKind<WafOfSite>(SITE_WAF_KIND, SAVED, {
 
 /** The entry of a site's settings; null where requests are not inspected. */
 export function compileWaf(settings: WafOfSite): CompiledEntry | null {
-  const { mode, exclusions } = settings;
+  const { mode } = settings;
   if (mode === 'off') return null;
+  const exclusions = withPacks(settings);
   const message = create(SiteWafSchema, {
     mode: MODES[mode],
     paranoiaLevel: settings.paranoiaLevel,
@@ -33,7 +43,7 @@ export function compileWaf(settings: WafOfSite): CompiledEntry | null {
     excludedFamilies: settings.excludedFamilies,
     exclusions: exclusions.map(exclusionMessage),
     methods: settings.allowedMethods,
-    contentTypes: settings.allowedContentTypes,
+    contentTypes: contentTypes(settings),
     charsets: settings.allowedCharsets,
     eventValues: settings.eventValues,
     withoutExceptions: !settings.builtInExceptions,
@@ -45,6 +55,18 @@ export function compileWaf(settings: WafOfSite): CompiledEntry | null {
     ...(settings.builtInExceptions ? [] : ['waf-exceptions-v1']),
   ];
   return { body: toBinary(SiteWafSchema, message), features, refs: [], settings };
+}
+
+/** Those of the site, then those of its packs. A later version of a pack can have more than fit: nodes get as many as they take. */
+function withPacks({ exclusions, packs }: WafOfSite): WafExclusion[] {
+  return [...exclusions, ...packsOf(packs).flatMap(exclusionsOfPack)].slice(0, MAX_WAF_EXCLUSIONS);
+}
+
+/** Those of packs stand beside the site's own, or the defaults. */
+function contentTypes({ allowedContentTypes: own, packs }: WafOfSite): string[] {
+  const added = packsOf(packs).flatMap(({ contentTypes }) => contentTypes);
+  if (added.length === 0) return own;
+  return [...new Set([...(own.length > 0 ? own : WAF_CONTENT_TYPES), ...added])].slice(0, MAX_WAF_CONTENT_TYPES);
 }
 
 function exclusionMessage({ ruleId, tag, path, pathPrefix, part, name }: WafExclusion) {

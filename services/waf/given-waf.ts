@@ -4,6 +4,8 @@ import { fitsBytes } from '../../contract/expression/bytes.ts';
 import type { Input } from '../../contract/procedure.ts';
 import {
   DEFAULT_WAF_EXCLUSION,
+  MAX_WAF_CONTENT_TYPES,
+  MAX_WAF_EXCLUSIONS,
   MAX_WAF_NAME_BYTES,
   MAX_WAF_PATH_BYTES,
   RULES_IN_FAMILY,
@@ -12,6 +14,8 @@ import {
   type WafOfSite,
 } from '../../contract/resources/site-waf.ts';
 import { canonicalPath } from '../../contract/scalars/canonical-path.ts';
+import { WAF_PACK_IDS } from '../../contract/waf-pack-ids.ts';
+import { exclusionsOfPack, packsOf } from '../../contract/waf-packs.ts';
 import { MAX_WAF_TARGETS, WAF_OWN_FAMILIES, WAF_PARTS, WAF_TAGS } from '../../contract/waf-rule-set.ts';
 
 type Change = Input<typeof siteWaf.update>;
@@ -34,18 +38,37 @@ export function givenWaf(before: WafOfSite, change: Change): WafOfSite {
     excludedFamilies: ascending(after.excludedFamilies),
     allowedContentTypes: distinct(after.allowedContentTypes.map((type) => type.toLowerCase())),
     allowedCharsets: distinct(after.allowedCharsets.map((charset) => charset.toLowerCase())),
+    packs: WAF_PACK_IDS.filter((id) => after.packs.includes(id)),
   };
   assertExcludable(settings);
+  assertFits(settings, change);
   return settings;
+}
+
+/** Exclusions and media types of packs count like those of the site. Settings that leave them alone stay valid. */
+function assertFits({ exclusions, packs, allowedContentTypes: types }: WafOfSite, change: Change): void {
+  if (!change.exclusions && !change.packs && !change.allowedContentTypes) return;
+  const chosen = packsOf(packs);
+  // The field that was sent is the one to correct.
+  const at = (field: string) => (change.packs && chosen.length > 0 ? '/packs' : field);
+  const whole = [...exclusions, ...chosen.flatMap(exclusionsOfPack)];
+  const targets = targetsOf(whole);
+  if (targets > MAX_WAF_TARGETS) badField(at('/exclusions'), 'wafTargets', { limit: MAX_WAF_TARGETS, targets });
+  const added = chosen.flatMap(({ contentTypes }) => contentTypes);
+  const counts: [field: string, count: number, limit: number][] = [
+    ['/exclusions', whole.length, MAX_WAF_EXCLUSIONS],
+    ['/allowedContentTypes', distinct([...types, ...added]).length, MAX_WAF_CONTENT_TYPES],
+  ];
+  for (const [field, count, limit] of counts) if (count > limit) badField(at(field), 'wafPacks', { count, limit });
+}
+
+/** Rules that exclusions concern, each as often as it has parts. */
+function targetsOf(exclusions: readonly WafExclusion[]): number {
+  return exclusions.reduce((sum, { tag, part }) => sum + (tag === null ? 1 : WAF_TAGS[tag]!) * WAF_PARTS[part], 0);
 }
 
 function givenExclusions(given: readonly GivenExclusion[]): WafExclusion[] {
   const exclusions = given.map((one, index) => givenExclusion(one, `/exclusions/${index}`));
-  const targets = exclusions.reduce(
-    (sum, { tag, part }) => sum + (tag === null ? 1 : WAF_TAGS[tag]!) * WAF_PARTS[part],
-    0,
-  );
-  if (targets > MAX_WAF_TARGETS) badField('/exclusions', 'wafTargets', { limit: MAX_WAF_TARGETS, targets });
   return [...new Map(exclusions.map((one) => [JSON.stringify(one), one])).values()];
 }
 

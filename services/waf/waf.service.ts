@@ -3,12 +3,14 @@ import { siteWaf } from '../../contract/resources/site-waf.ts';
 import { wafEvents } from '../../contract/resources/waf-events.ts';
 import { wafExclusions } from '../../contract/resources/waf-exclusions.ts';
 import { wafGuidance } from '../../contract/resources/waf-guidance.ts';
+import { wafPacks } from '../../contract/resources/waf-packs.ts';
 import { PUBLISHING } from '../../mixins/belongings.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
 import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { listExclusionHits, previewExclusions } from './exclusion-hits.ts';
 import { getWafGuidance } from './guidance.ts';
+import { listWafPacks } from './packs.ts';
 import { getSiteWaf, updateSiteWaf } from './site-waf.ts';
 import { listTopRules } from './top-rules.ts';
 import { listWafEvents } from './waf-events.ts';
@@ -27,6 +29,7 @@ export default (runtime: Runtime): ServiceSchema => ({
       implement(wafEvents.list, (input) => listWafEvents(runtime, input)),
       implement(wafExclusions.hits, (input) => listExclusionHits(runtime, input)),
       implement(wafExclusions.preview, (input) => previewExclusions(runtime, input)),
+      implement(wafPacks.list, (input) => listWafPacks(runtime, input)),
     ]),
   ],
 });

@@ -186,6 +186,68 @@ test.serial('all matches of an event are excluded at once, and undone', async (t
   await visitor.close();
 });
 
+test.serial('a pack is suggested by events, used, undone, and says what it excludes and why', async (t) => {
+  const { id, clusterId } = await api.site((await api.ok('GET', `/sites/${siteId}`)).clusterId, 'packed.example');
+  const path = `/sites/${id}/waf`;
+  await api.ok('PATCH', path, { mode: 'detect' });
+  const told = [
+    { path: '/wp-admin/post.php', matches: [{ rule: 942_100, part: 'argument', name: 'content', points: 5 }] },
+    { path: '/wp-admin/post.php', matches: [{ rule: 942_100, part: 'argument', name: 'search', points: 5 }] },
+    { path: '/.env', rules: [930_130], matches: [{ rule: 930_130, part: 'all', name: '', points: 5 }] },
+  ];
+  await report(told.map((more) => ({ ...attack({ ...more, rulesSeen: 1, matchesSeen: 1 }), siteId: id })));
+  const visitor = await signedInVisit(browser, console.origin, path);
+  const { page } = visitor;
+  const suggestions = page.getByRole('region', { name: 'Suggested packs' });
+  await suggestions.getByText(/^The pack WordPress would have suppressed 1 of 3 events of the last 7 days\./).waitFor();
+  t.is(await suggestions.getByRole('button').count(), 1);
+  await suggestions.getByRole('button', { name: 'Use the pack WordPress', exact: true }).click();
+  await page.getByText('This site uses the pack WordPress.', { exact: true }).waitFor();
+  const packs = async (): Promise<string[]> => (await settings(id)).packs;
+  t.deepEqual(await packs(), ['wordpress']);
+  const box = page.getByRole('group', { name: 'Packs' }).getByRole('checkbox', { name: /^WordPress/ });
+  await eventually(() => box.isChecked(), { what: 'the pack is on' });
+  await page.locator('#main').getByRole('button', { name: 'Undo', exact: true }).click();
+  await eventually(async () => (await packs()).length === 0, { what: 'no pack' });
+  await suggestions.waitFor();
+
+  await page
+    .getByRole('group', { name: 'Packs' })
+    .getByRole('checkbox', { name: /^Grafana/ })
+    .check();
+  await page.getByRole('button', { name: 'Exclusions for Grafana', exact: true }).click();
+  await page.getByText(/^Panels of SQL data sources/).waitFor();
+  await page.getByText(/^Arguments not inspected on \/api\/ds\/query: json\.queries\.\*\.rawSql/).waitFor();
+  // The node knows exclusions, and not the switch of the exceptions.
+  t.is(await page.getByText(/^Upgrade required: /).count(), 0);
+  await page.getByRole('switch', { name: 'Apply built-in exceptions' }).press('Space');
+  await page.getByText(/^Upgrade required: .* without waf-exceptions-v1 keep the previous settings/).waitFor();
+  t.deepEqual(await layoutFaults(page), []);
+  await screenshot(page, 'waf-packs');
+  await saveButton(page).click();
+  await eventually(async () => (await packs()).includes('grafana'), { what: 'the pack is saved' });
+  t.false((await settings(id)).builtInExceptions);
+  const { revision } = (await api.ok('GET', `/clusters/${clusterId}/revisions`)).items[0];
+  const { fields } = (await api.ok('GET', `/clusters/${clusterId}/revisions/${revision}/diff`)).items[0];
+  t.deepEqual(fields, [
+    { path: 'builtInExceptions', from: true, to: false },
+    { path: 'packs', from: [], to: ['grafana'] },
+  ]);
+  for (const [language, theme, width] of [
+    ['zh-CN', 'dark', 1440],
+    ['zh-CN', 'light', 375],
+  ] as const) {
+    const other = await signedInVisit(browser, console.origin, path, { language, theme, width });
+    await other.page.getByRole('button', { name: 'Grafana 的排除项', exact: true }).click();
+    await other.page.getByText(/^SQL 数据源的面板用 rawSql 发送查询/).waitFor();
+    t.deepEqual(await layoutFaults(other.page), [], `${language} ${width}`);
+    await screenshot(other.page, `waf-packs-${language}-${width}`);
+    await other.close();
+  }
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
 const shownEvents = (page: Page) => page.getByRole('button', { name: /^Open (GET|POST) / });
 const showsEvents = (page: Page, count: number, what: string) =>
   eventually(async () => (await shownEvents(page).count()) === count, { what });

@@ -133,6 +133,16 @@ test.serial('ordinary text is an attack only where the site wants no exceptions'
   await becomes('200', prose);
 });
 
+test.serial('a pack lets a field of its application pass, and nothing else', async (t) => {
+  const editor = { path: '/wp-admin/post.php', argument: 'content' };
+  await save({ mode: 'block', packs: ['wordpress'] });
+  await becomes('200', editor);
+  t.is(await attack({ ...editor, argument: 'search' }), BLOCKED);
+  t.is(await attack({ ...editor, path: '/' }), BLOCKED);
+  await save({ packs: [] });
+  await becomes(BLOCKED, editor);
+});
+
 test.serial('a body that is more than memory holds for all is looked at, and goes on', async (t) => {
   await save({ mode: 'block', requestBodyLimit: 134_217_728 });
   await becomes(BLOCKED);

@@ -47,15 +47,20 @@ export function contractTexts(): Spoken[] {
   );
 }
 
+/** Has the reasons of exclusions in both languages. */
+const PACKS = 'contract/waf-packs.json';
+
 /** Values of both languages; a line of these files has one value. */
 export function localeTexts(): Spoken[] {
-  return filesIn('console/src', /(^|\/)(messages|words)\/(en|zh-CN)[.]json$/).flatMap((file) => {
-    const area = file.endsWith('zh-CN.json') ? ('zh-CN' as const) : ('en' as const);
+  const files = filesIn('console/src', /(^|\/)(messages|words)\/(en|zh-CN)[.]json$/);
+  return [...files, PACKS].flatMap((file) => {
     return read(file)
       .split('\n')
       .flatMap((row, index) => {
-        const value = /^\s*"[^"]*": ("(?:[^"\\]|\\.)*"),?$/.exec(row)?.[1];
-        if (value === undefined) return [];
+        const [, key, value] = /^\s*"([^"]*)": ("(?:[^"\\]|\\.)*"),?$/.exec(row) ?? [];
+        const language = file === PACKS ? key : /(en|zh-CN)[.]json$/.exec(file)![1];
+        if (value === undefined || (language !== 'en' && language !== 'zh-CN')) return [];
+        const area: Area = language;
         return (JSON.parse(value) as string)
           .replaceAll(/\{[^}]*\}/g, 'Value')
           .split(' | ')

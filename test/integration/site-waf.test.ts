@@ -3,7 +3,8 @@ import { fromBinary, toJson } from '@bufbuild/protobuf';
 import test from 'ava';
 import { presetOf, WAF_PRESETS } from '../../contract/presets.ts';
 import { DEFAULT_WAF } from '../../contract/resources/site-waf.ts';
-import { MAX_WAF_TARGETS, WAF_TAGS } from '../../contract/waf-rule-set.ts';
+import { exclusionsOfPack, packsOf, WAF_PACKS } from '../../contract/waf-packs.ts';
+import { MAX_WAF_TARGETS, WAF_CONTENT_TYPES, WAF_TAGS } from '../../contract/waf-rule-set.ts';
 import { SiteWafSchema } from '../../proto/gen/svc/config/v1/waf_pb.js';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { Api, type Body } from '../helpers/resources.ts';
@@ -118,6 +119,82 @@ test('a site does without the built-in exceptions on nodes that know the switch,
   t.deepEqual({ changed, after }, { changed: ['builtInExceptions'], after: { builtInExceptions: false } });
   await site.patch({ builtInExceptions: true });
   t.deepEqual(await site.features(), ['modsecurity-v1']);
+});
+
+test('packs reach nodes as exclusions behind those of the site, are kept, and are told in the audit', async (t) => {
+  const site = await newSite();
+  t.deepEqual((await site.patch({ mode: 'block', exclusions: [ON_Q] })).packs, []);
+  const saved = await site.patch({ packs: ['grafana', 'wordpress'] });
+  t.deepEqual(saved.packs, ['wordpress', 'grafana']);
+  t.is(saved.exclusions.length, 1);
+  const { exclusions, contentTypes } = (await site.entry())!;
+  t.is(contentTypes, undefined);
+  const whole = packsOf(['wordpress', 'grafana']).flatMap(exclusionsOfPack);
+  t.is(exclusions.length, 1 + whole.length);
+  t.deepEqual(exclusions.slice(0, 2), [
+    { rule: 942_100, part: 'WAF_PART_ARGUMENT', name: 'q' },
+    { tag: 'attack-xss', path: '/wp-admin/post.php', part: 'WAF_PART_ARGUMENT', name: 'content' },
+  ]);
+  t.deepEqual((await site.patch({ mode: 'detect' })).packs, ['wordpress', 'grafana']);
+  const { metadata } = (await api.audit(site.id)).find(({ metadata: { changed } }) => changed?.includes('packs'))!;
+  t.like(metadata, { changed: ['packs'], before: { packs: [] }, after: { packs: ['wordpress', 'grafana'] } });
+  await site.patch({ exclusions: [], packs: ['git'] });
+  t.deepEqual(await site.features(), ['modsecurity-v1', 'waf-exclusions-v1']);
+  const types = packsOf(['git'])[0]!.contentTypes;
+  t.deepEqual((await site.entry())!.contentTypes, [...WAF_CONTENT_TYPES, ...types]);
+  await site.patch({ allowedContentTypes: ['text/plain'] });
+  t.deepEqual((await site.entry())!.contentTypes, ['text/plain', ...types]);
+  await site.patch({ packs: [] });
+  t.deepEqual(await site.features(), ['modsecurity-v1']);
+  t.deepEqual((await site.entry())!.contentTypes, ['text/plain']);
+});
+
+test('packs count towards the limits of nodes, and the refusal names the field and both numbers', async (t) => {
+  const site = await newSite();
+  const refused = async (change: Body, path: string): Promise<Body> => {
+    const { issues } = await api.refused(t, [400, 'BAD_REQUEST'], 'PATCH', site.path, change);
+    t.is(issues[0].path, path);
+    return issues[0];
+  };
+  const many = (count: number) => Array.from({ length: count }, (_, n) => ({ ...ON_Q, name: `q${n}` }));
+  const packs = ['wordpress'];
+  const size = packsOf(packs).flatMap(exclusionsOfPack).length;
+  await site.patch({ mode: 'block', exclusions: many(200 - size + 1) });
+  t.like(await refused({ packs }, '/packs'), { keyword: 'wafPacks', params: { count: 201, limit: 200 } });
+  await site.patch({ exclusions: many(200 - size), packs });
+  t.is((await site.entry())!.exclusions.length, 200);
+  t.like(await refused({ exclusions: many(200 - size + 1) }, '/exclusions'), { keyword: 'wafPacks' });
+  const types = Array.from({ length: 64 }, (_, n) => `text/x${n}`);
+  await refused({ packs: ['git'], allowedContentTypes: types, exclusions: [] }, '/packs');
+  for (const bad of [['unknown'], ['git', 'git']])
+    await api.badField(t, bad.length > 1 ? '/packs' : '/packs/0', 'PATCH', site.path, { packs: bad });
+});
+
+test('packs of a site are listed with what each excludes and why, and with the events that it would silence', async (t) => {
+  const site = await newSite();
+  await site.patch({ mode: 'detect', packs: ['git'] });
+  const list = await api.ok('GET', `${site.path}/packs`);
+  t.like(list, { approximate: true, looked: 0 });
+  t.deepEqual(
+    list.items.map(({ pack, enabled }: Body) => [pack, enabled]),
+    WAF_PACKS.map(({ id }) => [id, id === 'git']),
+  );
+  const { exclusions, ...wordpress } = list.items[0];
+  t.deepEqual(wordpress, {
+    pack: 'wordpress',
+    name: 'WordPress',
+    version: 1,
+    documented: 'WordPress 6.8',
+    enabled: false,
+    contentTypes: [],
+    events: 0,
+    matched: 0,
+  });
+  const { reason, ...first } = exclusions[0];
+  t.regex(reason, /editor/);
+  const blank = { ruleId: null, pathPrefix: false };
+  t.deepEqual(first, { ...blank, tag: 'attack-xss', path: '/wp-admin/post.php', part: 'argument', name: 'content' });
+  await api.refused(t, [404, 'SITE_NOT_FOUND'], 'GET', '/sites/nobody/waf/packs');
 });
 
 test('exclusions are kept complete and in one form, each once', async (t) => {

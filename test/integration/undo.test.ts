@@ -115,6 +115,28 @@ test('each save of a site names its revision in the audit log, and is undone to 
   }
 });
 
+test('an undo restores built-in exceptions and packs of a WAF that is on, and the history names them', async (t) => {
+  const clusterId = await newCluster();
+  const { id } = await api.site(clusterId, newDomain());
+  const read = () => api.ok('GET', `/sites/${id}/waf`);
+  await api.ok('PATCH', `/sites/${id}/waf`, { mode: 'block' });
+  for (const [change, path] of [
+    [{ builtInExceptions: false }, 'builtInExceptions'],
+    [{ packs: ['git', 'wordpress'] }, 'packs'],
+  ] as const) {
+    const [had, saved] = [await states(clusterId), await read()];
+    await api.ok('PATCH', `/sites/${id}/waf`, change);
+    const revision = await head(clusterId);
+    t.deepEqual(await fieldsOf(clusterId, revision), [path]);
+    await api.ok('PATCH', `/sites/${id}/waf`, { anomalyThreshold: saved.anomalyThreshold + 1 });
+    t.is((await undo(clusterId, revision)).restoredFields, 1);
+    const { updatedAt: _at, ...now } = await read();
+    const { updatedAt: _then, ...then } = saved;
+    t.deepEqual(now, { ...then, anomalyThreshold: saved.anomalyThreshold + 1 });
+    t.notDeepEqual(await states(clusterId), had);
+  }
+});
+
 test('a field that changed later is named, and nothing is restored', async (t) => {
   const clusterId = await newCluster();
   const { id } = await api.site(clusterId, newDomain(), { name: 'Shop', ...origins('a.example') });

@@ -2542,6 +2542,8 @@ export interface SavedSiteWaf {
   allowedContentTypes: string[];
   /** Charsets of bodies that raise no match; empty: utf-8, iso-8859-1, iso-8859-15, windows-1252, gbk, gb2312, gb18030, big5. Up to 32 entries. */
   allowedCharsets: string[];
+  /** Packs of exclusions for applications, see `GET /sites/{id}/waf/packs`. They count towards the limits of `exclusions`. Up to 4 entries. */
+  packs: Array<'wordpress' | 'nextcloud' | 'grafana' | 'git'>;
   /** Whether the built-in exceptions of nodes suppress matches of rules of paranoia level 1 in ordinary text, such as prose that begins with the name of a program. */
   builtInExceptions: boolean;
   /** Whether events include masked matches from arguments and headers. Letters become x and digits 0; attack words and punctuation stay. Cookies and fields with secret-like names are never included. */
@@ -2899,12 +2901,48 @@ export interface SiteWaf {
   allowedContentTypes: string[];
   /** Charsets of bodies that raise no match; empty: utf-8, iso-8859-1, iso-8859-15, windows-1252, gbk, gb2312, gb18030, big5. Up to 32 entries. */
   allowedCharsets: string[];
+  /** Packs of exclusions for applications, see `GET /sites/{id}/waf/packs`. They count towards the limits of `exclusions`. Up to 4 entries. */
+  packs: Array<'wordpress' | 'nextcloud' | 'grafana' | 'git'>;
   /** Whether the built-in exceptions of nodes suppress matches of rules of paranoia level 1 in ordinary text, such as prose that begins with the name of a program. */
   builtInExceptions: boolean;
   /** Whether events include masked matches from arguments and headers. Letters become x and digits 0; attack words and punctuation stay. Cookies and fields with secret-like names are never included. */
   eventValues: boolean;
   /** null: never saved. */
   updatedAt: string | null;
+}
+
+export interface SiteWafPack {
+  pack: 'wordpress' | 'nextcloud' | 'grafana' | 'git';
+  name: string;
+  /** Rises with each change of the pack. 1 or more. */
+  version: number;
+  /** Version of the application whose documentation the pack follows. */
+  documented: string;
+  /** Whether the WAF settings of the site have the pack. */
+  enabled: boolean;
+  /** Parts of requests that rules skip while the pack is on. */
+  exclusions: Array<{
+    /** ID of the excluded rule; null with a tag. */
+    ruleId: number | null;
+    /** Excludes all rules with this tag; null with a rule ID. */
+    tag: string | null;
+    /** Path of the exclusion, decoded, at most 1024 bytes; empty: any path. Stored in canonical form, as rules see it. Up to 1024 characters. */
+    path: string;
+    /** Whether the exclusion also applies to paths that begin with `path`. */
+    pathPrefix: boolean;
+    /** Part of the request that the rules skip. all: the whole request. argument, cookie, header: the name and value of one of them. */
+    part: 'all' | 'argument' | 'cookie' | 'header';
+    /** Name of the argument, cookie or header, case-insensitive, at most 256 bytes; empty with `all`. A "*" between two dots, or after the last one, stands for an array index. Up to 256 characters. */
+    name: string;
+    /** Requests of the application that need the exclusion. */
+    reason: string;
+  }>;
+  /** Media types of bodies that raise no match while the pack is on, in addition to those of the site. */
+  contentTypes: string[];
+  /** Lower bound of events that the pack would have prevented; null: the console does not know the rules of a tag. */
+  events: number | null;
+  /** Events with at least one match that the pack skips; null as `events`. */
+  matched: number | null;
 }
 
 export interface SystemStatus {

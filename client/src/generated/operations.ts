@@ -72,6 +72,7 @@ import type {
   SiteStanding,
   SiteUsage,
   SiteWaf,
+  SiteWafPack,
   SystemStatus,
   TopWafRule,
   Unpublished,
@@ -2708,6 +2709,8 @@ export interface SitesWafUpdateInput {
   allowedContentTypes?: string[] | undefined;
   /** Charsets of bodies that raise no match; empty: utf-8, iso-8859-1, iso-8859-15, windows-1252, gbk, gb2312, gb18030, big5. Up to 32 entries. */
   allowedCharsets?: string[] | undefined;
+  /** Packs of exclusions for applications, see `GET /sites/{id}/waf/packs`. They count towards the limits of `exclusions`. Up to 4 entries. */
+  packs?: Array<'wordpress' | 'nextcloud' | 'grafana' | 'git'> | undefined;
   /** Whether the built-in exceptions of nodes suppress matches of rules of paranoia level 1 in ordinary text, such as prose that begins with the name of a program. */
   builtInExceptions?: boolean | undefined;
   /** Whether events include masked matches from arguments and headers. Letters become x and digits 0; attack words and punctuation stay. Cookies and fields with secret-like names are never included. */
@@ -2797,6 +2800,20 @@ export interface SitesWafGuidanceGetInput {
 }
 
 export type SitesWafGuidanceGetOutput = WafGuidance;
+
+export interface SitesWafPacksListInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+}
+
+export interface SitesWafPacksListOutput {
+  /** Always true: nodes report only some of the requests that matched rules. */
+  approximate: true;
+  /** Number of events examined: those of the last 7 days, the newest 5000 at most. */
+  looked: number;
+  /** All packs. */
+  items: SiteWafPack[];
+}
 
 export interface SitesWafTopRulesInput {
   /** ID. 1 to 64 characters. */
@@ -3959,6 +3976,12 @@ export interface Operations {
     idempotencyKey: false;
     codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
   };
+  'sites.waf.packs.list': {
+    input: SitesWafPacksListInput;
+    output: SitesWafPacksListOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
+  };
   'sites.waf.topRules': {
     input: SitesWafTopRulesInput;
     output: SitesWafTopRulesOutput;
@@ -4189,6 +4212,7 @@ export const OPERATIONS = {
   'sites.waf.exclusions.hits': { method: 'GET', path: '/sites/{id}/waf/exclusions/hits', query: true, text: false },
   'sites.waf.exclusions.preview': { method: 'POST', path: '/sites/{id}/waf/exclusions/preview', query: false, text: false },
   'sites.waf.guidance.get': { method: 'GET', path: '/sites/{id}/waf/guidance', query: true, text: false },
+  'sites.waf.packs.list': { method: 'GET', path: '/sites/{id}/waf/packs', query: true, text: false },
   'sites.waf.topRules': { method: 'GET', path: '/sites/{id}/waf/rules', query: true, text: false },
   'system.setup': { method: 'POST', path: '/system/setup', query: false, text: false },
   'system.status': { method: 'GET', path: '/system/status', query: true, text: false },
@@ -4628,6 +4652,10 @@ export interface Api {
       guidance: {
         /** Returns the attacks that mode `block` would have stopped on a site, with probable false positives. `GET /sites/{id}/waf/guidance`: For operators; a read-only access key suffices. */
         get: Call<'sites.waf.guidance.get'>;
+      };
+      packs: {
+        /** Lists the packs of WAF exclusions for applications, with the events of a site that each would have prevented. `GET /sites/{id}/waf/packs`: For operators; a read-only access key suffices. */
+        list: Call<'sites.waf.packs.list'>;
       };
       /** Lists the WAF rules that matched most on a site, with counts. `GET /sites/{id}/waf/rules`: For operators; a read-only access key suffices. */
       topRules: Call<'sites.waf.topRules'>;

@@ -39,6 +39,7 @@ const UNPAGED: Readonly<Record<string, string>> = {
   'GET /sites/{id}/rules/hits': 'the most frequent 500',
   'GET /sites/{id}/rules/logged': 'the most frequent 50',
   'GET /sites/{id}/waf/exclusions/hits': 'those of the settings, at most 200',
+  'GET /sites/{id}/waf/packs': 'all, less than ten',
   'GET /sites/{id}/waf/rules': 'the most frequent 50',
   'GET /usage': 'at most 5000, and a cursor',
   'GET /usage/changes': 'at most 5000, and a sequence number',

@@ -17,9 +17,14 @@ type Event = Output<typeof wafEvents.list>['items'][number];
 export function meaningOf(exclusion: WafExclusion): string {
   if (!isWhole(exclusion)) return '';
   const { t } = i18n.global;
-  const { path, pathPrefix, part, name } = exclusion;
-  const where = path === '' ? t('waf.where.any') : t(pathPrefix ? 'waf.where.below' : 'waf.where.exact', { path });
-  return t(`waf.meaning.${part}`, { target: targetText(exclusion), name, where });
+  const { part, name } = exclusion;
+  return t(`waf.meaning.${part}`, { target: targetText(exclusion), name, where: whereText(exclusion) });
+}
+
+/** On which paths. */
+export function whereText({ path, pathPrefix }: Pick<WafExclusion, 'path' | 'pathPrefix'>): string {
+  const { t } = i18n.global;
+  return path === '' ? t('waf.where.any') : t(pathPrefix ? 'waf.where.below' : 'waf.where.exact', { path });
 }
 
 /** Where a rule matched. */
