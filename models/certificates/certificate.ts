@@ -13,6 +13,7 @@ import {
 import { MAX_ATTENTION, MAX_NAMED } from '../../contract/resources/overview.ts';
 import type { Sealer } from '../../runtime/sealer.ts';
 import type { Tx } from '../../runtime/write.ts';
+import { subjectIds } from '../alerts/alert.ts';
 import { MAX_ENTRIES } from '../config/publish.ts';
 import { requestPublication } from '../config/publish-requests.ts';
 import { orderBy, type Sort } from '../db/list-order.ts';
@@ -268,6 +269,8 @@ export interface EndingCertificates {
   /** When the first ends. */
   at: Date;
   named: { id: string; name: string }[];
+  /** Ids of their certificates, as `subjectIds` reads them. */
+  subjects: string[];
 }
 
 /**
@@ -277,7 +280,7 @@ export interface EndingCertificates {
 export async function endingCertificates(sql: Knex, clusterId: string | null): Promise<EndingCertificates[]> {
   const { rows } = await sql.raw<{ rows: EndingCertificates[] }>(
     `with ending as materialized (
-       select s.id, s.name, s.cluster_id, min(c.not_after) as at from certificate c
+       select s.id, s.name, s.cluster_id, min(c.not_after) as at, array_agg(c.id) as certificates from certificate c
          join site_certificate u on u.certificate_id = c.id join site s on s.id = u.site_id and s.enabled
         where ${ENDING} and (?::text is null or s.cluster_id = ?)
           and (not c.auto_renew or c.not_after <= now()
@@ -285,7 +288,9 @@ export async function endingCertificates(sql: Knex, clusterId: string | null): P
         group by s.id)
      select e.cluster_id as "clusterId", c.name as "clusterName", count(*)::int as count, min(e.at) as at,
          (select jsonb_agg(jsonb_build_object('id', f.id, 'name', f.name) order by f.at, f.id) from (
-            select id, name, at from ending o where o.cluster_id = e.cluster_id order by at, id limit ${MAX_NAMED}) f) as named
+            select id, name, at from ending o where o.cluster_id = e.cluster_id order by at, id limit ${MAX_NAMED}) f) as named,
+         (select ${subjectIds('k.id')} from ending o cross join lateral unnest(o.certificates) as k(id)
+           where o.cluster_id = e.cluster_id) as subjects
        from ending e join cluster c on c.id = e.cluster_id
       group by e.cluster_id, c.name order by count(*) desc, c.name limit ${MAX_ATTENTION}`,
     [clusterId, clusterId],

@@ -5,6 +5,7 @@ import { randomBytes } from 'node:crypto';
 import type { Knex } from 'knex';
 import type { Pool } from 'pg';
 import type { Sealer } from '../../runtime/sealer.ts';
+import { subjectIds } from '../alerts/alert.ts';
 import { ONLINE_SECONDS } from '../nodes/node-state.ts';
 
 /** Version of keys that were never rotated. */
@@ -40,6 +41,8 @@ export interface LaggingNodes {
   at: Date;
   count: number;
   named: { id: string; name: string }[];
+  /** Ids of all of them, as `subjectIds` reads them. */
+  subjects: string[];
 }
 
 export class ClusterKeys {
@@ -162,11 +165,12 @@ export class ClusterKeys {
     { clusterId, sinceMs, limit, named }: { clusterId: string | null; sinceMs: number; limit: number; named: number },
   ): Promise<LaggingNodes[]> {
     const { rows } = await sql.raw<{ rows: LaggingNodes[] }>(
-      `select c.id as "clusterId", c.name as "clusterName", k.rotated_at as at, l.count, l.named
+      `select c.id as "clusterId", c.name as "clusterName", k.rotated_at as at, l.count, l.named, l.subjects
          from ?? k join cluster c on c.id = k.cluster_id cross join lateral (
            select count(*)::int as count,
                jsonb_path_query_array(jsonb_agg(jsonb_build_object('id', n.id, 'name', n.name) order by n.name, n.id),
-                 '$[0 to $last]', jsonb_build_object('last', ?::int - 1)) as named
+                 '$[0 to $last]', jsonb_build_object('last', ?::int - 1)) as named,
+               ${subjectIds('n.id')} as subjects
              from node n join node_state s on s.node_id = n.id
             where n.cluster_id = k.cluster_id and n.status = 'active' and ${this.#lacks.replaceAll(':version', 'k.version')}
               and s.last_seen_at > now() - interval '${ONLINE_SECONDS} seconds') l

@@ -125,7 +125,7 @@ export async function purgeAlerts(sql: Knex): Promise<number> {
   return deleted(
     sql,
     `delete from alert where id = any(array(
-       select id from alert where resolved_at is not null and started_at < now() - interval '90 days'
+       select id from alert where resolved_at < now() - interval '90 days'
        limit ${SWEEP_BATCH}))`,
   );
 }

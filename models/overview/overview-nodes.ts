@@ -1,13 +1,13 @@
 // All nodes, or those of a cluster, by the one word that says what they are, in one pass over them.
 import type { Knex } from 'knex';
 import { MAX_NAMED, type NodeWord } from '../../contract/resources/overview.ts';
+import { subjectIds } from '../alerts/alert.ts';
 import { ONLINE_SECONDS } from '../nodes/node-state.ts';
 
 /** A change is on its way for this long before a node that has not got it is behind. */
 const ON_ITS_WAY = "interval '10 seconds'";
 /** Nodes renew ten days before the end: with less than this left they fail to. */
 const ENDING = "interval '9 days'";
-/** Groups of nodes answered at most, over all kinds and clusters. */
 
 const UNHEALTHY: readonly NodeWord[] = [
   'refused',
@@ -34,6 +34,8 @@ export interface NodeGroup {
   at: Date | null;
   count: number;
   named: { id: string; name: string; reason: NodeWord }[];
+  /** Ids of all of them, as `subjectIds` reads them. */
+  subjects: string[];
 }
 
 /** What the online active nodes of a cluster run; null without any. */
@@ -148,7 +150,8 @@ const FLEET = `
   ), grouped as (
     select kind, cluster_id, max(target) as target, min(at) as at, count(*)::int as count,
         (jsonb_agg(jsonb_build_object('id', id, 'name', name, 'reason', word)
-          order by array_position(:words::text[], word), name, id)) as named
+          order by array_position(:words::text[], word), name, id)) as named,
+        ${subjectIds('id')} as subjects
       from asking group by kind, cluster_id
   )
   select (select count(*)::int from worded where online and status = 'active') as online,
@@ -158,7 +161,7 @@ const FLEET = `
        select word, count(*) from worded group by word) w) as states,
     (select coalesce(jsonb_agg(g order by count desc, "clusterName"), '[]') from (
        select kind, g.cluster_id as "clusterId", c.name as "clusterName", coalesce(target, 0)::text as revision, at, count,
-           jsonb_path_query_array(named, '$[0 to ${MAX_NAMED - 1}]') as named
+           jsonb_path_query_array(named, '$[0 to ${MAX_NAMED - 1}]') as named, subjects
          from grouped g join cluster c on c.id = g.cluster_id) g) as groups,
     (select coalesce(jsonb_agg(s), '[]') from (
        select c.id as "clusterId", c.name as "clusterName", count(w.id)::int as nodes,

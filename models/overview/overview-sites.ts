@@ -164,13 +164,13 @@ export function inState(state: SiteState): string {
     in_state as materialized (${IDS[state]})`;
 }
 
-/** Sites of every cluster, or of one: two counts each, for which its index is enough. */
-export async function siteCounts(sql: Knex, clusterId: string | null = null): Promise<SiteCount[]> {
+/** Sites of every cluster, or of some: two counts each, for which its index is enough. */
+export async function siteCounts(sql: Knex, clusterIds: readonly string[] | null = null): Promise<SiteCount[]> {
   const { rows } = await sql.raw<{ rows: SiteCount[] }>(
     `select c.id as "clusterId", (select count(*)::int from site where cluster_id = c.id and enabled) as enabled,
          (select count(*)::int from site where cluster_id = c.id and not enabled) as disabled
-       from cluster c where :clusterId::text is null or c.id = :clusterId`,
-    { clusterId } as never,
+       from cluster c where :clusterIds::text[] is null or c.id = any(:clusterIds)`,
+    { clusterIds } as never,
   );
   return rows;
 }

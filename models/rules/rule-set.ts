@@ -2,6 +2,7 @@
 import type { Knex } from 'knex';
 import { MAX_NAMED } from '../../contract/resources/overview.ts';
 import type { Rule } from '../../contract/scalars/rule.ts';
+import { MAX_SUBJECTS } from '../alerts/alert.ts';
 import type { CompiledEntry } from '../config/entry-kind.ts';
 import { type BrokenRule, groupsOf, RULES_COMPILER_VERSION, recompileRules } from './compiled-rules.ts';
 import { ipListIds } from './ip-list.ts';
@@ -226,20 +227,33 @@ export async function recompileRuleSet(sql: Knex, id: string): Promise<CompiledE
   return entry;
 }
 
-/** Whose rules do not compile any more: how many rules of the platform, and which enabled sites; the first are named. */
-export async function brokenRules(
-  sql: Knex,
-  clusterId: string | null,
-): Promise<{ ofPlatform: number; sites: number; named: { id: string; name: string }[] }> {
+export interface BrokenRules {
+  /** Rules of the platform. */
+  ofPlatform: number;
+  /** Enabled sites. */
+  sites: number;
+  /** The first of these sites. */
+  named: { id: string; name: string }[];
+  /** Ids of these sites, one more than `MAX_SUBJECTS` at most. */
+  subjects: string[];
+}
+
+/** Rules that do not compile any more. */
+export async function brokenRules(sql: Knex, clusterId: string | null): Promise<BrokenRules> {
   const { rows } = await sql.raw<{ rows: { id: string; name: string | null; rules: number; sites: number }[] }>(
     `select r.id, s.name, cardinality(r.broken) as rules, count(s.id) over ()::int as sites
        from rule_set r left join site s on s.id = r.site_id
       where r.broken <> '{}' and (s.id is null or s.enabled) and (?::text is null or s.id is null or r.cluster_id = ?)
       order by s.id nulls first limit ?`,
-    [clusterId as never, clusterId as never, MAX_NAMED + 1],
+    [clusterId as never, clusterId as never, MAX_SUBJECTS + 2],
   );
-  const named = rows.flatMap(({ id, name }) => (name === null ? [] : [{ id, name }])).slice(0, MAX_NAMED);
-  return { ofPlatform: rows.find(({ id }) => id === PLATFORM)?.rules ?? 0, sites: rows[0]?.sites ?? 0, named };
+  const ofSites = rows.flatMap(({ id, name }) => (name === null ? [] : [{ id, name }])).slice(0, MAX_SUBJECTS + 1);
+  return {
+    ofPlatform: rows.find(({ id }) => id === PLATFORM)?.rules ?? 0,
+    sites: rows[0]?.sites ?? 0,
+    named: ofSites.slice(0, MAX_NAMED),
+    subjects: ofSites.map(({ id }) => id),
+  };
 }
 
 /** Ids of the sites of a cluster that have saved rules, in their order. */

@@ -4,6 +4,7 @@ import type { Knex } from 'knex';
 import { DEFAULT_PROTECTION, type ProtectionOfSite } from '../../contract/resources/protection.ts';
 import type { ProtectionSettings } from '../../contract/resources/protection-settings.ts';
 import type { CcThresholds } from '../../contract/scalars/cc-thresholds.ts';
+import { MAX_SUBJECTS } from '../alerts/alert.ts';
 import { ccTemplateOf, protectionSettingsOf } from './protection-setting.ts';
 
 export interface SiteProtection {
@@ -92,4 +93,20 @@ export async function countSitesUnderAttack(sql: Knex, clusterId: string | null)
     [clusterId, clusterId],
   );
   return rows[0]!.count;
+}
+
+/** The same with the ids of the sites, one more than `MAX_SUBJECTS` at most. */
+export async function sitesUnderAttack(
+  sql: Knex,
+  clusterId: string | null,
+): Promise<{ count: number; subjects: string[] }> {
+  const [count, { rows }] = await Promise.all([
+    countSitesUnderAttack(sql, clusterId),
+    sql.raw<{ rows: { id: string }[] }>(
+      `select site_id as id from site_protection where under_attack and (?::text is null or cluster_id = ?)
+        order by site_id limit ?`,
+      [clusterId, clusterId, MAX_SUBJECTS + 1] as never,
+    ),
+  ]);
+  return { count, subjects: rows.map(({ id }) => id) };
 }

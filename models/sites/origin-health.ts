@@ -2,6 +2,7 @@
 import type { Knex } from 'knex';
 import type { Capability } from '../../contract/capabilities.ts';
 import type { OriginFailure } from '../../contract/origin-failures.ts';
+import { subjectIds } from '../alerts/alert.ts';
 import { ONLINE_SECONDS } from '../nodes/node-state.ts';
 import type { ReportedTraffic } from './origin-traffic.ts';
 
@@ -51,6 +52,8 @@ export interface DownOrigins {
   since: Date | null;
   /** Some of their sites. */
   named: { id: string; name: string }[];
+  /** Ids of their sites, as `subjectIds` reads them. */
+  subjects: string[];
 }
 
 /** Nodes of a cluster whose reports are looked at: what most nodes see, some see. */
@@ -80,7 +83,7 @@ export async function downOrigins(sql: Knex, clusterId: string | null): Promise<
      )
      select d.cluster_id as "clusterId", c.name as "clusterName", count(*)::int as count,
          to_timestamp(min(d.since) / 1000) as since,
-         (jsonb_agg(distinct jsonb_build_object('id', s.id, 'name', s.name))) as named
+         (jsonb_agg(distinct jsonb_build_object('id', s.id, 'name', s.name))) as named, ${subjectIds('s.id')} as subjects
        from down d join cluster c on c.id = d.cluster_id
        join site s on s.id = d.site_id and s.cluster_id = d.cluster_id and s.enabled
       group by 1, 2 order by 3 desc, 1`,

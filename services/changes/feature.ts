@@ -24,8 +24,11 @@ export const feature = {
     sweep('sweep-settings', HOUR_MS, sweepSettings),
     sweep('sweep-propagation', MINUTE_MS, (sql) => sweepPropagation(sql, SWEEP_BATCH)),
   ],
-  async attention(sql, clusterId) {
-    const { count, at } = await waitingPublications(sql, clusterId);
-    return count > 0 ? [{ kind: 'publications_waiting', count, at: at?.toISOString() ?? null }] : [];
+  attention: {
+    kinds: { publications_waiting: { alert: 'installation' } },
+    async find(sql, clusterId) {
+      const { count, at } = await waitingPublications(sql, clusterId);
+      return count > 0 ? [{ kind: 'publications_waiting', count, at: at?.toISOString() ?? null }] : [];
+    },
   },
 } satisfies ServiceFeature;

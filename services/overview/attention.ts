@@ -6,11 +6,9 @@ import {
   isSpecifiedAttention,
   MAX_ATTENTION,
 } from '../../contract/resources/overview.ts';
-import type { FoundAttention } from '../../mixins/service-feature.ts';
-import type { NodeGroup } from '../../models/overview/overview-nodes.ts';
+import type { FoundAttention } from '../../mixins/attention.ts';
 
 export interface AttentionFacts {
-  groups: readonly NodeGroup[];
   /** What the check of the node channel found; null where it need not be asked. */
   channel: 'ok' | 'unreachable' | 'mismatch' | 'refused' | null;
   /** What services found in what is theirs. */
@@ -30,28 +28,17 @@ const NOTHING = {
 } satisfies Omit<AttentionItem, 'kind' | 'level'>;
 
 /** The items in the order of kinds, those of the specification without a limit; and how many there are. */
-export function attentionList({ groups, channel, found }: AttentionFacts): { items: AttentionItem[]; total: number } {
+export function attentionList({ channel, found }: AttentionFacts): { items: AttentionItem[]; total: number } {
   const all: FoundAttention[] = [
-    ...groups.map(nodeItem),
     ...found,
     ...(channel !== null && channel !== 'ok' ? [{ kind: 'node_channel', problem: channel } as const] : []),
   ];
   const place = new Map(ATTENTION_KINDS.map((kind, index) => [kind, index]));
-  const items = all.map((one): AttentionItem => ({ ...NOTHING, level: ATTENTION[one.kind].level, ...one }));
+  const items = all.map(
+    ({ subjects: _, ...one }): AttentionItem => ({ ...NOTHING, level: ATTENTION[one.kind].level, ...one }),
+  );
   items.sort((a, b) => place.get(a.kind)! - place.get(b.kind)!);
   const specified = items.filter(({ kind }) => isSpecifiedAttention(kind));
   const others = items.slice(specified.length);
   return { items: [...specified, ...others.slice(0, MAX_ATTENTION)], total: items.length };
-}
-
-function nodeItem({ kind, clusterId, clusterName, revision, at, count, named }: NodeGroup): FoundAttention {
-  return {
-    kind,
-    clusterId,
-    clusterName,
-    revision: kind === 'nodes_lagging' ? revision : null,
-    at: at?.toISOString() ?? null,
-    count,
-    named: named.map((node) => ({ type: 'node' as const, ...node })),
-  };
 }

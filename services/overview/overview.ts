@@ -1,13 +1,14 @@
 import { fail } from '../../contract/errors.ts';
 import type { Output } from '../../contract/procedure.ts';
 import { NODE_WORDS, type overview, SHOWN_REVISIONS } from '../../contract/resources/overview.ts';
-import type { FleetFacts, FoundAttention, ServiceFeature } from '../../mixins/service-feature.ts';
+import type { FoundAttention } from '../../mixins/attention.ts';
+import type { ServiceFeature } from '../../mixins/service-feature.ts';
 import { clusterCount } from '../../models/clusters/cluster.ts';
 import { subjectsOf } from '../../models/config/revision-subject.ts';
 import { type Progress, readBansProgress, readRevisionsProgress } from '../../models/overview/change-progress.ts';
+import { type FleetFacts, readFleetFacts } from '../../models/overview/fleet-facts.ts';
 import { bansInForce, type NewestRevision, newestBanChange, newestRevisions } from '../../models/overview/overview.ts';
-import { type FleetView, fleetView } from '../../models/overview/overview-nodes.ts';
-import { type SitesBehind, siteCounts, siteStates, sitesBehind } from '../../models/overview/overview-sites.ts';
+import { siteStates } from '../../models/overview/overview-sites.ts';
 import { changeSpread, type PropagationFigures, propagationFigures } from '../../models/overview/propagation.ts';
 import { latestTraffic } from '../../models/security/site-request-minute.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -29,8 +30,8 @@ export async function readOverview(
 ): Promise<Overview> {
   const sql = pools.api;
   const readAt = new Date().toISOString();
-  const reading = readFleet(sql, clusterId);
-  const [{ fleet, counts, behind }, found, traffic, bans, changes, clusters] = await Promise.all([
+  const reading = readFleetFacts(sql, clusterId);
+  const [{ view, counts, behind }, found, traffic, bans, changes, clusters] = await Promise.all([
     reading,
     readFound(sql, clusterId, reading),
     latestTraffic(sql, clusterId),
@@ -39,16 +40,15 @@ export async function readOverview(
     clusterCount(sql, clusterId),
   ]);
   if (clusterId !== null && clusters === 0) fail('CLUSTER_NOT_FOUND');
-  const sites = siteStates(counts, behind, fleet.spans);
+  const sites = siteStates(counts, behind, view.spans);
   const nodeStates = Object.fromEntries(
-    NODE_WORDS.map((word) => [word, fleet.states[word] ?? 0]),
+    NODE_WORDS.map((word) => [word, view.states[word] ?? 0]),
   ) as Overview['nodeStates'];
   const nodes = NODE_WORDS.reduce((sum, word) => sum + (word === 'disabled' ? 0 : nodeStates[word]), 0);
   const { items, total } = attentionList({
-    groups: fleet.groups,
     found,
     // With a node that is connected, of whatever cluster, the channel evidently works.
-    channel: nodes > 0 && !fleet.anyOnline ? channel() : null,
+    channel: nodes > 0 && !view.anyOnline ? channel() : null,
   });
   return {
     readAt,
@@ -56,7 +56,7 @@ export async function readOverview(
     attentionTotal: total,
     clusters,
     nodes,
-    onlineNodes: fleet.online,
+    onlineNodes: view.online,
     nodeStates,
     sites: Object.values(sites).reduce((sum, count) => sum + count, 0),
     siteStates: sites,
@@ -69,23 +69,9 @@ export async function readOverview(
   };
 }
 
-interface Fleet extends FleetFacts {
-  fleet: FleetView;
-}
-
-async function readFleet(sql: Sql, clusterId: string | null): Promise<Fleet> {
-  const [counts, [fleet, behind]] = await Promise.all([siteCounts(sql, clusterId), readNodes(sql, clusterId)]);
-  return { fleet, spans: fleet.spans, counts, behind };
-}
-
-async function readNodes(sql: Sql, clusterId: string | null): Promise<[FleetView, SitesBehind[]]> {
-  const fleet = await fleetView(sql, NODE_WORDS, clusterId);
-  return [fleet, await sitesBehind(sql, fleet.spans)];
-}
-
 async function readFound(sql: Sql, clusterId: string | null, fleet: Promise<FleetFacts>): Promise<FoundAttention[]> {
   const found = await Promise.all(
-    FEATURES.map((feature: ServiceFeature) => feature.attention?.(sql, clusterId, fleet) ?? []),
+    FEATURES.map((feature: ServiceFeature) => feature.attention?.find(sql, clusterId, fleet) ?? []),
   );
   return found.flat();
 }

@@ -14,8 +14,16 @@ export const feature = {
     { name: 'rollouts.undo', everyMs: LOOK_MS, run: undoHarm },
     sweep('purge-rollout-events', HOUR_MS, purgeRolloutEvents),
   ],
-  async attention(sql, clusterId) {
-    const found = await rolloutAttention(sql, clusterId);
-    return found.map(({ at, ...one }) => ({ ...one, at: at?.toISOString() ?? null }));
+  attention: {
+    kinds: {
+      canary_rolled_back: { alert: 'cluster' },
+      canary_awaiting_promotion: { alert: 'cluster' },
+      canary_running: { alert: 'cluster' },
+      changes_undone: { alert: 'cluster' },
+    },
+    async find(sql, clusterId) {
+      const found = await rolloutAttention(sql, clusterId);
+      return found.map(({ at, ...one }) => ({ ...one, at: at?.toISOString() ?? null }));
+    },
   },
 } satisfies ServiceFeature;

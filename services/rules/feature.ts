@@ -9,12 +9,15 @@ export const feature = {
   restores: [rulesRestorer],
   jobs: [{ name: 'stored-rules', everyMs: 10 * SECOND_MS, run: recompileStored }],
   ipListUsers: ruleListUsers,
-  async attention(sql, clusterId) {
-    const { ofPlatform, sites, named } = await brokenRules(sql, clusterId);
-    const things = named.map((site) => ({ type: 'site' as const, ...site, reason: null }));
-    return [
-      ...(ofPlatform > 0 ? [{ kind: 'platform_rules_invalid', count: ofPlatform } as const] : []),
-      ...(sites > 0 ? [{ kind: 'site_rules_invalid', count: sites, named: things } as const] : []),
-    ];
+  attention: {
+    kinds: { platform_rules_invalid: { alert: 'installation' }, site_rules_invalid: { alert: 'site' } },
+    async find(sql, clusterId) {
+      const { ofPlatform, sites, named, subjects } = await brokenRules(sql, clusterId);
+      const things = named.map((site) => ({ type: 'site' as const, ...site, reason: null }));
+      return [
+        ...(ofPlatform > 0 ? [{ kind: 'platform_rules_invalid', count: ofPlatform } as const] : []),
+        ...(sites > 0 ? [{ kind: 'site_rules_invalid', count: sites, named: things, subjects } as const] : []),
+      ];
+    },
   },
 } satisfies ServiceFeature;

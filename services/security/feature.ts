@@ -1,6 +1,7 @@
 import { LEVELS } from '../../contract/scalars/challenge.ts';
+import type { FoundAttention } from '../../mixins/attention.ts';
 import { countDays } from '../../mixins/count-days.ts';
-import type { FoundAttention, ServiceFeature } from '../../mixins/service-feature.ts';
+import type { ServiceFeature } from '../../mixins/service-feature.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS, sweep } from '../../mixins/sweep.ts';
 import { purgeAlerts, purgeSecurityEventNames, purgeSecurityHeavy } from '../../models/db/sweeps.ts';
 import { type AboveNormal, sitesAboveNormal } from '../../models/overview/overview.ts';
@@ -17,7 +18,11 @@ export const feature = {
     sweep('purge-security-heavy', 10 * MINUTE_MS, purgeSecurityHeavy),
     sweep('purge-alerts', HOUR_MS, purgeAlerts),
   ],
-  attention: async (sql, clusterId) => (await sitesAboveNormal(sql, clusterId)).map(sitesItem),
+  attention: {
+    // Reports of nodes and the job above open and close the alert cc_mitigation of each site.
+    kinds: { sites_above_normal: { alert: null } },
+    find: async (sql, clusterId) => (await sitesAboveNormal(sql, clusterId)).map(sitesItem),
+  },
 } satisfies ServiceFeature;
 
 function sitesItem({ clusterId, clusterName, count, level, since, named }: AboveNormal): FoundAttention {

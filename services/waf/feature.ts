@@ -12,5 +12,6 @@ export const feature = {
       run: (runtime, signal) => watchWafShares(runtime, new Date(), signal),
     },
   ],
-  attention: wafShareAttention,
+  // The job opens and closes the alert waf_share of each site.
+  attention: { kinds: { sites_waf_share: { alert: null } }, find: wafShareAttention },
 } satisfies ServiceFeature;

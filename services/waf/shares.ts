@@ -1,7 +1,7 @@
 // Watches how much of the requests of each site the WAF takes for attacks, and tells where that jumps: against the day before,
 // by what nodes counted, so that neither a busy site nor one that is always scanned is told of.
 
-import type { FoundAttention } from '../../mixins/service-feature.ts';
+import type { FoundAttention } from '../../mixins/attention.ts';
 import { HOUR_MS, MINUTE_MS } from '../../mixins/sweep.ts';
 import { wafSums } from '../../models/waf/waf-guidance.ts';
 import {

@@ -122,7 +122,7 @@ test.serial('sites by delivery are as if each were asked, counted and listed', a
     t.deepEqual(siteStates(await siteCounts(api.sql), await sitesBehind(api.sql, spans), spans), counted(naive), what);
     await compareLists(spans, naive, what);
     const own = await fleetView(api.sql, NODE_WORDS, other);
-    const states = siteStates(await siteCounts(api.sql, other), await sitesBehind(api.sql, own.spans), own.spans);
+    const states = siteStates(await siteCounts(api.sql, [other]), await sitesBehind(api.sql, own.spans), own.spans);
     const of = await naiveStates({ cluster_id: other });
     t.deepEqual(states, counted(of), what);
     await compareLists(own.spans, of, `${what}, of one cluster`);

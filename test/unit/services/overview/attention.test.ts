@@ -28,7 +28,7 @@ test('items of the kinds of the specification are never cut; of ours the first 5
     ...Array.from({ length: 300 }, () => ({ kind: 'nodes_lagging' as const, count: 1 })),
     ...Array.from({ length: 300 }, () => ({ kind: 'canary_rolled_back' as const, count: 1 })),
   ];
-  const { items, total } = attentionList({ groups: [], channel: 'unreachable', found });
+  const { items, total } = attentionList({ channel: 'unreachable', found });
   t.is(total, 671);
   const counts = Map.groupBy(items, ({ kind }) => kind);
   t.deepEqual(

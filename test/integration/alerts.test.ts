@@ -1,0 +1,173 @@
+// Alerts: one open row for each kind and subject while its cause lasts, for causes as the console's own queries find them.
+import test from 'ava';
+import type { AttentionSource } from '../../mixins/attention.ts';
+import type { ServiceFeature } from '../../mixins/service-feature.ts';
+import { MAX_SUBJECTS } from '../../models/alerts/alert.ts';
+import { purgeAlerts } from '../../models/db/sweeps.ts';
+import { FEATURES } from '../../services/gen/features.ts';
+import { reviewAlerts } from '../../services/housekeeping/review-alerts.ts';
+import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { Api, type Body } from '../helpers/resources.ts';
+import { testCertificate } from '../helpers/site-certificates.ts';
+import { withoutJobs } from '../helpers/without-jobs.ts';
+
+const SOURCES = FEATURES.flatMap(({ attention }: ServiceFeature) => attention ?? []);
+const COLUMNS = ['site_id', 'node_id', 'cluster_id', 'certificate_id', 'upgrade_id'] as const;
+
+let running: TestConsole;
+let api: Api;
+let clusterId: string;
+
+test.before('start', async () => {
+  running = await startTestConsole({ env: withoutJobs() });
+  api = new Api(running);
+  clusterId = await api.cluster('alerting');
+});
+test.after.always('stop', () => running?.stop());
+
+const review = (sources: readonly AttentionSource[] = SOURCES) =>
+  reviewAlerts(running.running.runtime, sources, new Date());
+
+/** `column=id` of the alerts of a kind in the order of their beginning, with a mark for open ones. */
+async function alerts(kind: string): Promise<string[]> {
+  const rows: Body[] = await api.sql('alert').where({ kind }).orderBy(['started_at', ...COLUMNS]);
+  return rows.map((row) => {
+    const column = COLUMNS.find((name) => row[name] !== null);
+    return `${column === undefined ? 'installation' : `${column}=${row[column]}`}${row.resolved_at ? '' : ' open'}`;
+  });
+}
+
+interface Cause {
+  /** Makes the cause; returns the subject. */
+  begin(): Promise<string>;
+  end(): Promise<unknown>;
+}
+
+/** Online for as long as the test takes. */
+const online = () => ({ last_seen_at: new Date(Date.now() + 3_600_000) });
+let siteId: string;
+let nodeId: string;
+
+const causes: Readonly<Record<string, Cause>> = {
+  clusters_no_nodes: {
+    begin: async () => {
+      siteId = (await api.site(clusterId, 'alerting.example')).id;
+      return `cluster_id=${clusterId}`;
+    },
+    end: async () => {
+      nodeId = await api.node(clusterId, 'first');
+      await api.sql('node_state').where({ node_id: nodeId }).update(online());
+    },
+  },
+  nodes_unhealthy: {
+    begin: async () => {
+      await api.sql('node_state').where({ node_id: nodeId }).update({ last_seen_at: new Date(Date.now() - 60_000) });
+      return `node_id=${nodeId}`;
+    },
+    end: () => api.sql('node_state').where({ node_id: nodeId }).update(online()),
+  },
+  under_attack_on: {
+    begin: async () => {
+      await api.ok('PUT', '/settings/protection', { underAttack: true });
+      return 'installation';
+    },
+    end: () => api.ok('PUT', '/settings/protection', { underAttack: false }),
+  },
+  sites_under_attack: {
+    begin: async () => {
+      await api.ok('PATCH', `/sites/${siteId}/protection`, { underAttack: true });
+      return `site_id=${siteId}`;
+    },
+    end: () => api.ok('PATCH', `/sites/${siteId}/protection`, { underAttack: false }),
+  },
+  site_rules_invalid: {
+    begin: async () => {
+      await api.ok('PUT', `/sites/${siteId}/rules`, { rules: [] });
+      await api.sql('rule_set').where({ id: siteId }).update({ broken: ['rule'] });
+      return `site_id=${siteId}`;
+    },
+    end: () => api.sql('rule_set').where({ id: siteId }).update({ broken: [] }),
+  },
+  certificates_ending: {
+    begin: async () => {
+      const { chainPem, privateKeyPem } = await testCertificate(['alerting.example']);
+      const { id } = await api.ok('POST', '/certificates/upload', { name: 'Ending', chainPem, privateKeyPem });
+      const features = ['https-v1', 'site-content-v1'];
+      await api.sql('node_state').where({ node_id: nodeId }).update({ features });
+      await api.ok('PUT', `/sites/${siteId}/https`, { settings: { certificateId: id } });
+      await api.sql('certificate').where({ id }).update({ not_after: new Date(Date.now() + 86_400_000) });
+      return `certificate_id=${id}`;
+    },
+    end: () => api.sql('certificate').update({ not_after: new Date(Date.now() + 60 * 86_400_000) }),
+  },
+};
+
+for (const [kind, { begin, end }] of Object.entries(causes)) {
+  test.serial(`${kind}: one open alert while the cause lasts, a new one when it comes back`, async (t) => {
+    t.deepEqual(await alerts(kind), []);
+    const subject = await begin();
+    // Two processes that both believe to lead, and a review after them.
+    await Promise.all([review(), review()]);
+    await review();
+    t.deepEqual(await alerts(kind), [`${subject} open`]);
+    await end();
+    await review();
+    t.deepEqual(await alerts(kind), [subject]);
+    await review();
+    t.deepEqual(await alerts(kind), [subject]);
+  });
+}
+
+test.serial('an alert that was closed opens anew with its cause, and ends with its subject', async (t) => {
+  await causes.nodes_unhealthy!.begin();
+  await review();
+  t.deepEqual(await alerts('nodes_unhealthy'), [`node_id=${nodeId}`, `node_id=${nodeId} open`]);
+  await api.sql('node').where({ id: nodeId }).delete();
+  await review();
+  t.deepEqual(await alerts('nodes_unhealthy'), [`node_id=${nodeId}`, `node_id=${nodeId}`]);
+});
+
+test.serial('where one source fails, its alerts stay open and all others are reviewed', async (t) => {
+  const source = (kind: 'under_attack_on' | 'publications_waiting', find: AttentionSource['find']) => ({
+    kinds: { [kind]: { alert: 'installation' } },
+    find,
+  });
+  const [failing, other] = ['under_attack_on', 'publications_waiting'] as const;
+  await review([source(failing, async () => [{ kind: failing }]), source(other, async () => [{ kind: other }])]);
+  const fails = source(failing, async () => {
+    throw new Error('no answer');
+  });
+  const error = await t.throwsAsync(review([fails, source(other, async () => [])]), { instanceOf: AggregateError });
+  t.is(error?.errors.length, 1);
+  t.deepEqual(await alerts(other), ['installation']);
+  t.is((await alerts(failing)).at(-1), 'installation open');
+  await review();
+});
+
+test.serial('while a kind concerns more subjects than are read, none of its alerts closes', async (t) => {
+  const kind = 'nodes_bans_unapplied';
+  const source = (subjects: string[]) => [{ kinds: { [kind]: { alert: 'node' } }, find: async () => [{ kind, subjects }] }];
+  const many = Array.from({ length: MAX_SUBJECTS }, (_, n) => `n-${n}`);
+  await review(source(['z']) as AttentionSource[]);
+  await review(source([...many, 'y']) as AttentionSource[]);
+  const open = async () => (await api.sql('alert').where({ kind, resolved_at: null })).length;
+  t.is(await open(), MAX_SUBJECTS + 1);
+  await review(source(many) as AttentionSource[]);
+  t.is(await open(), MAX_SUBJECTS);
+  await review();
+  t.is(await open(), 0);
+});
+
+test.serial('an alert is kept for 90 days after it ended, however long it was open', async (t) => {
+  await api.sql('alert').delete();
+  const ago = (days: number) => new Date(Date.now() - days * 86_400_000);
+  await api.sql('alert').insert(
+    [
+      { kind: 'old', started_at: ago(200), resolved_at: ago(91) },
+      { kind: 'long', started_at: ago(200), resolved_at: ago(1) },
+      { kind: 'open', started_at: ago(200), resolved_at: null },
+    ].map((row) => ({ ...row, node_id: 'n' })),
+  );
+  t.is(await purgeAlerts(api.sql), 1);
+  t.deepEqual((await api.sql('alert').orderBy('kind')).map(({ kind }: Body) => kind), ['long', 'open']);
+});
