@@ -3,10 +3,11 @@
 import type { Context, ServiceSchema } from 'moleculer';
 import type { AnyProcedure, Input, Output } from '../contract/procedure.ts';
 import type { Call } from '../runtime/call.ts';
+import { withinRequest } from '../runtime/request-scope.ts';
 import { validateInput } from '../runtime/validate.ts';
 import { asUnavailable } from '../runtime/write.ts';
 
-/** Below the time a call may take (REQUEST_MS of the broker), by more than a packet is on its way. */
+/** Below the time a call may take (REQUEST_MS of the broker), by more than a packet is on its way. Statements that run then end. */
 const LATEST_BEGIN_MS = 8_500;
 
 export interface Implementation {
@@ -59,7 +60,8 @@ export function contractService(implementations: readonly Implementation[]): Par
         handler: async (ctx: Context<unknown, CallMeta>) => {
           const input = validateInput(procedure, ctx.params);
           const call: Call = { ...ctx.meta.call, changes: [], beginsBefore: performance.now() + LATEST_BEGIN_MS };
-          const output = await handler(input as never, call, ctx.meta.after ?? null).catch((error: unknown) => {
+          const run = () => handler(input as never, call, ctx.meta.after ?? null);
+          const output = await withinRequest(LATEST_BEGIN_MS, procedure.readOnly, run).catch((error: unknown) => {
             throw asUnavailable(error);
           });
           if (call.changes.length > 0) ctx.meta.changes = [...(ctx.meta.changes ?? []), ...call.changes];

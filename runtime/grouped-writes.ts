@@ -2,6 +2,7 @@
 // the console, the larger the groups; alone, a write waits for nobody.
 import { ContractError, fail } from '../contract/errors.ts';
 import type { Call } from './call.ts';
+import { outsideRequests } from './request-scope.ts';
 import type { Runtime } from './runtime.ts';
 import { type Outcome, refuseLate, type Tx, type WriteOptions, writeTogether } from './write.ts';
 
@@ -54,7 +55,8 @@ export class GroupedWrites<I, T> {
     if (this.#waiting.length >= MOST_WAITING) fail('SERVICE_UNAVAILABLE', { retryAfterSeconds: 1 });
     return new Promise((resolve, reject) => {
       this.#waiting.push({ input, key: this.#options.key(input), call, resolve, reject });
-      if (!this.#busy) void this.#drain();
+      // Groups after the first are of other requests.
+      if (!this.#busy) void outsideRequests(() => this.#drain());
     });
   }
 

@@ -2,6 +2,7 @@
 declare module 'knex/lib/dialects/postgres/index.js' {
   export default class PgClient {
     _driver(): object;
+    _query(connection: unknown, query: { sql?: string }): Promise<unknown>;
     transaction(container: unknown, options?: object, outer?: unknown): unknown;
   }
 }

@@ -1,7 +1,10 @@
-// knex's client for PostgreSQL, whose transactions can begin with their limits of time in one round trip.
+// knex's client for PostgreSQL, whose transactions can begin with their limits of time in one round trip, and whose statements end
+// with their request.
 import type { Knex } from 'knex';
 import PgClient from 'knex/lib/dialects/postgres/index.js';
 import pg from 'pg';
+import { type CancelableClient, cancelStatement } from './cancel-statement.ts';
+import { currentScope } from './request-scope.ts';
 import { UnnamedClient } from './unnamed-client.ts';
 
 /** Bounds of a transaction, in milliseconds. */
@@ -17,6 +20,9 @@ interface Transaction {
   query(connection: unknown, sql: string): Promise<unknown>;
 }
 
+/** What ends a transaction is never refused or canceled: the connection would keep it. */
+const ENDS_TRANSACTION = /^\s*(commit|rollback)\b/i;
+
 /** Understands `limits` among the options of a transaction that is not inside another. */
 export class LimitedClient extends PgClient {
   override transaction(container: unknown, options?: { limits?: TransactionLimits }, outer?: unknown): Transaction {
@@ -24,6 +30,18 @@ export class LimitedClient extends PgClient {
     const limits = options?.limits;
     if (limits) transaction.begin = (connection) => transaction.query(connection, beginWithin(limits));
     return transaction;
+  }
+
+  override async _query(connection: CancelableClient, query: { sql?: string }): Promise<unknown> {
+    const scope = currentScope();
+    if (!scope || ENDS_TRANSACTION.test(query.sql ?? '')) return super._query(connection, query);
+    scope.refuseLate();
+    const ended = scope.began(() => cancelStatement(connection));
+    try {
+      return await super._query(connection, query);
+    } finally {
+      ended();
+    }
   }
 }
 

@@ -1,5 +1,9 @@
 // An answer good for a while, read when somebody asks: whoever asks meanwhile shares it, so that fifty open pages cost
 // what one does.
+import { AsyncLocalStorage } from 'node:async_hooks';
+
+/** Whoever shares an answer does not lose it with the request that asked first (runtime/request-scope.ts). */
+const outsideRequests = AsyncLocalStorage.snapshot();
 
 interface Known<T> {
   until: number;
@@ -55,7 +59,7 @@ export class Recent<T> {
   #read(read: () => Promise<T>, key: string): Promise<T> {
     const now = performance.now();
     this.#forget(now);
-    const latest = { until: now + this.#ms, answer: read() };
+    const latest = { until: now + this.#ms, answer: outsideRequests(read) };
     // Deleted first: the oldest stand first.
     this.#known.delete(key);
     this.#known.set(key, latest);

@@ -14,6 +14,7 @@ import type { CallMeta, Piece } from '../../mixins/contract-service.ts';
 import type { AuthAnswer } from '../../runtime/auth-action.ts';
 import type { IdempotencyClaim } from '../../runtime/call.ts';
 import { isAbandoned } from '../../runtime/remote-calls.ts';
+import { forClient } from '../../runtime/request-scope.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { traceparent } from '../../runtime/trace-context.ts';
 import { validateInput } from '../../runtime/validate.ts';
@@ -133,7 +134,11 @@ export class Gateway {
   }
 
   /** Answers a request; never throws. */
-  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    return forClient(response, () => this.#handle(request, response));
+  }
+
+  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const target = splitTarget(request.url ?? '');
     const path = target?.path ?? '';
     const surface = path.startsWith(RPC) ? 'rpc' : path.startsWith(AUTH) ? 'auth' : 'api';
