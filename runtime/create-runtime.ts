@@ -55,18 +55,20 @@ export function createRuntime(
   const behindPooler = env.databaseDirectUrl !== env.databaseUrl;
   const createPool = (name: string, max: number, times = REQUEST_TIMES) =>
     createKnex(env.databaseUrl, behindPooler, name, max, log, times);
+  const createPgPool = (name: string, max: number) => {
+    const Client = behindPooler ? UnnamedClient : pg.Client;
+    const pool = new pg.Pool({ ...poolConnection(env.databaseUrl, name, STATEMENT_MS), max, Client });
+    // An idle connection that breaks is replaced at its next use; without a listener it would end the process.
+    pool.on('error', (err) => log.warn({ err }, 'idle database connection lost'));
+    return pool;
+  };
   const pools = {
     api: createPool('svc-api', sizes.api),
     jobs: createPool('svc-jobs', sizes.jobs, { statementMs: STATEMENT_MS, waitMs: JOBS_WAIT_MS }),
     bans: createPool('svc-bans', sizes.bans),
-    channel: new pg.Pool({
-      ...poolConnection(env.databaseUrl, 'svc-channel', STATEMENT_MS),
-      max: sizes.channel,
-      Client: behindPooler ? UnnamedClient : pg.Client,
-    }),
+    channel: createPgPool('svc-channel', sizes.channel),
+    ingest: createPgPool('svc-ingest', sizes.ingest),
   };
-  // An idle connection that breaks is replaced at its next use; without a listener it would end the process.
-  pools.channel.on('error', (err) => log.warn({ err }, 'idle database connection lost'));
   const runtime: Runtime = {
     env,
     log,
@@ -98,7 +100,8 @@ export function createRuntime(
   let closed: Promise<void> | null = null;
   const close = async () => {
     for (const redis of connections) redis.disconnect();
-    await Promise.all([pools.api.destroy(), pools.jobs.destroy(), pools.bans.destroy(), pools.channel.end()]);
+    const { api, jobs, bans, channel, ingest } = pools;
+    await Promise.all([api.destroy(), jobs.destroy(), bans.destroy(), channel.end(), ingest.end()]);
   };
   return {
     runtime,

@@ -22,6 +22,8 @@ export interface Pools {
   bans: Knex;
   /** Node channel and actors: named statements. */
   channel: Pool;
+  /** Counts and vitals of nodes: what they kept while the console was away takes no connection of anything else. */
+  ingest: Pool;
 }
 
 export interface Runtime {

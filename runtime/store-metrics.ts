@@ -25,10 +25,12 @@ export function registerStoreMetrics({ metrics, pools, redis }: Pick<Runtime, 'm
         connections.set({ pool: name, state: 'idle' }, pool.numFree());
         connections.set({ pool: name, state: 'waiting' }, pool.numPendingAcquires());
       }
-      const { totalCount, idleCount, waitingCount } = pools.channel;
-      connections.set({ pool: 'channel', state: 'used' }, totalCount - idleCount);
-      connections.set({ pool: 'channel', state: 'idle' }, idleCount);
-      connections.set({ pool: 'channel', state: 'waiting' }, waitingCount);
+      for (const name of ['channel', 'ingest'] as const) {
+        const { totalCount, idleCount, waitingCount } = pools[name];
+        connections.set({ pool: name, state: 'used' }, totalCount - idleCount);
+        connections.set({ pool: name, state: 'idle' }, idleCount);
+        connections.set({ pool: name, state: 'waiting' }, waitingCount);
+      }
     },
   });
   const up = new Gauge({

@@ -1,6 +1,8 @@
 // What became of requests under rules, as nodes counted it: by minute for two hours, then by hour.
 import type { Knex } from 'knex';
 import type { PoolClient } from 'pg';
+import { copyIn, minuteTexts } from '../db/copy-in.ts';
+import { sitesOfClusters } from '../sites/sites-of-clusters.ts';
 import { HOUR_SECONDS, startOf } from '../usage/usage-totals.ts';
 
 const DAY_MS = 86_400_000;
@@ -21,28 +23,24 @@ export interface SummedRule {
   requests: number;
 }
 
+const COLUMNS = ['minute', 'site_id', 'platform', 'rule_id', 'event', 'requests'];
+
 /** Appends counts; those of sites that are not of the cluster, and were not before they were deleted, are left out. */
-export async function appendRuleMinutes(client: PoolClient, rows: readonly SummedRule[], now: Date): Promise<void> {
-  await client.query({
-    name: 'rule-minutes-append',
-    text: `insert into rule_minute (minute, site_id, platform, rule_id, event, requests)
-      select to_timestamp(v.minute / 1000), v.site_id, v.platform, v.rule_id, v.event, v.requests
-        from unnest($1::text[], $2::text[], $3::float8[], $4::boolean[], $5::text[], $6::smallint[], $7::bigint[])
-          as v(cluster_id, site_id, minute, platform, rule_id, event, requests)
-       where v.minute > $8 and (v.site_id = ''
-         or exists (select from site s where s.id = v.site_id and s.cluster_id = v.cluster_id)
-         or exists (select from deleted_site d where d.site_id = v.site_id and d.cluster_id = v.cluster_id))`,
-    values: [
-      rows.map(({ clusterId }) => clusterId),
-      rows.map(({ siteId }) => siteId),
-      rows.map(({ minute }) => minute),
-      rows.map(({ platform }) => platform),
-      rows.map(({ ruleId }) => ruleId),
-      rows.map(({ event }) => event),
-      rows.map(({ requests }) => requests),
-      now.getTime() - RULE_DAYS * DAY_MS,
-    ],
-  });
+export async function appendRuleMinutes(client: PoolClient, sums: readonly SummedRule[], now: Date): Promise<void> {
+  const shownFrom = now.getTime() - RULE_DAYS * DAY_MS;
+  const isOfCluster = await sitesOfClusters(client, sums);
+  const minuteOf = minuteTexts();
+  const rows = sums
+    .filter((sum) => sum.minute > shownFrom && isOfCluster(sum))
+    .map(({ minute, siteId, platform, ruleId, event, requests }) => [
+      minuteOf(minute),
+      siteId,
+      platform,
+      ruleId,
+      event,
+      requests,
+    ]);
+  if (rows.length > 0) await copyIn(client, 'rule_minute', COLUMNS, rows);
 }
 
 /**

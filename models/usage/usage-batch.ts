@@ -1,5 +1,7 @@
 // What nodes counted, stored together with how far their batches are stored.
 import type { PoolClient } from 'pg';
+import { copyIn, minuteTexts } from '../db/copy-in.ts';
+import { sitesOfClusters } from '../sites/sites-of-clusters.ts';
 
 export interface SummedMinute {
   clusterId: string;
@@ -84,45 +86,63 @@ export async function moveCursors(
   );
 }
 
+const COLUMNS = [
+  'cluster_id',
+  'site_id',
+  'minute',
+  'requests',
+  'bytes_sent',
+  'bytes_received',
+  'statuses',
+  'counts',
+  'latency',
+];
+
 /**
  * Appends sums and marks their minutes for the roll-ups. Those of sites that are not of the cluster, and were not before
  * they were deleted, are left out; answers how many are in. '' is traffic of no site.
  */
 export async function appendMinutes(client: PoolClient, sums: readonly SummedMinute[]): Promise<number> {
   if (sums.length === 0) return 0;
-  const { rows } = await client.query<{ stored: number }>({
-    name: 'usage-append',
-    text: `with told as (
-        select cluster_id, site_id, to_timestamp(minute / 1000) as minute, requests, bytes_sent, bytes_received,
-            statuses, counts, latency::bigint[] as latency
-          from unnest($1::text[], $2::text[], $3::float8[], $4::bigint[], $5::bigint[], $6::bigint[], $7::jsonb[], $8::jsonb[],
-            $9::text[]) as v(cluster_id, site_id, minute, requests, bytes_sent, bytes_received, statuses, counts, latency)
-      ), own as (
-        select id as site_id, cluster_id from site where id = any($2)
-        union all select site_id, cluster_id from deleted_site where site_id = any($2)
-        union all select '', cluster_id from (select distinct unnest($1::text[]) as cluster_id) c
-      ), kept as materialized (
-        select t.* from told t join own using (site_id, cluster_id)
-      ), stored as (
-        insert into usage_minute
-            (cluster_id, site_id, minute, requests, bytes_sent, bytes_received, statuses, counts, latency)
-          select cluster_id, site_id, minute, requests, bytes_sent, bytes_received, statuses, counts, latency from kept
-      ), marked as (
-        insert into usage_mark (cluster_id, minute, requests)
-          select cluster_id, minute, sum(requests) from kept where site_id <> '' group by 1, 2
-      )
-      select count(*)::int as stored from kept`,
+  const kept = sums.filter(await sitesOfClusters(client, sums));
+  if (kept.length === 0) return 0;
+  const minuteOf = minuteTexts();
+  const rows = kept.map((sum) => [
+    sum.clusterId,
+    sum.siteId,
+    minuteOf(sum.minute),
+    sum.requests,
+    sum.bytesSent,
+    sum.bytesReceived,
+    sum.statuses,
+    sum.counts,
+    sum.latency,
+  ]);
+  await copyIn(client, 'usage_minute', COLUMNS, rows);
+  await markMinutes(client, kept);
+  return kept.length;
+}
+
+async function markMinutes(client: PoolClient, sums: readonly SummedMinute[]): Promise<void> {
+  const marks = new Map<string, { clusterId: string; minute: number; requests: number }>();
+  for (const { clusterId, siteId, minute, requests } of sums) {
+    if (siteId === '') continue;
+    const key = `${clusterId} ${minute}`;
+    const mark = marks.get(key);
+    if (mark) mark.requests += requests;
+    else marks.set(key, { clusterId, minute, requests });
+  }
+  if (marks.size === 0) return;
+  const rows = [...marks.values()];
+  await client.query({
+    name: 'usage-mark',
+    text: `insert into usage_mark (cluster_id, minute, requests)
+      select cluster_id, to_timestamp(minute / 1000), requests
+        from unnest($1::text[], $2::float8[], $3::bigint[]) as v(cluster_id, minute, requests)`,
     values: [
-      sums.map(({ clusterId }) => clusterId),
-      sums.map(({ siteId }) => siteId),
-      sums.map(({ minute }) => minute),
-      sums.map(({ requests }) => requests),
-      sums.map(({ bytesSent }) => bytesSent),
-      sums.map(({ bytesReceived }) => bytesReceived),
-      sums.map(({ statuses }) => statuses),
-      sums.map(({ counts }) => counts),
-      sums.map(({ latency }) => latency),
+      rows.map(({ clusterId }) => clusterId),
+      rows.map(({ minute }) => minute),
+      rows.map(({ requests }) => requests),
     ],
   });
-  return rows[0]!.stored;
 }

@@ -144,7 +144,7 @@ export class StatsIngest {
   }
 
   async #store(group: readonly Waiting[]): Promise<bigint[]> {
-    const client = await this.#runtime.pools.channel.connect();
+    const client = await this.#runtime.pools.ingest.connect();
     let failed: Error | undefined;
     try {
       await client.query('begin');

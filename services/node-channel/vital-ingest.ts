@@ -143,7 +143,7 @@ export class VitalIngest {
     const rows = [...this.#rows.values()].filter(({ dirty }) => dirty);
     for (const row of rows) row.dirty = false;
     try {
-      await writeVitals(this.#runtime.pools.channel, this.#writer, rows);
+      await writeVitals(this.#runtime.pools.ingest, this.#writer, rows);
     } catch (err) {
       for (const row of rows) row.dirty = true;
       this.#runtime.log.warn({ err }, 'figures of watched sites not written');
