@@ -3,6 +3,7 @@
 import type { Context, ServiceSchema } from 'moleculer';
 import type { AnyProcedure, Input, Output } from '../contract/procedure.ts';
 import type { Call } from '../runtime/call.ts';
+import { waitedForMs } from '../runtime/remote-calls.ts';
 import { withinRequest } from '../runtime/request-scope.ts';
 import { validateInput } from '../runtime/validate.ts';
 import { asUnavailable } from '../runtime/write.ts';
@@ -61,7 +62,8 @@ export function contractService(implementations: readonly Implementation[]): Par
           const input = validateInput(procedure, ctx.params);
           const call: Call = { ...ctx.meta.call, changes: [], beginsBefore: performance.now() + LATEST_BEGIN_MS };
           const run = () => handler(input as never, call, ctx.meta.after ?? null);
-          const output = await withinRequest(LATEST_BEGIN_MS, procedure.readOnly, run).catch((error: unknown) => {
+          const waitedMs = ctx.nodeID === ctx.broker.nodeID ? null : waitedForMs(procedure);
+          const output = await withinRequest(waitedMs ?? LATEST_BEGIN_MS, procedure.readOnly, run).catch((error: unknown) => {
             throw asUnavailable(error);
           });
           if (call.changes.length > 0) ctx.meta.changes = [...(ctx.meta.changes ?? []), ...call.changes];

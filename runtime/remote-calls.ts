@@ -4,6 +4,7 @@
 import type { CallMiddlewareHandler, Context, Middleware, ServiceBroker } from 'moleculer';
 import { AUTH_ENDPOINTS } from '../contract/auth-endpoints.ts';
 import { PROCEDURES } from '../contract/index.ts';
+import type { AnyProcedure } from '../contract/procedure.ts';
 import { traceparent } from './trace-context.ts';
 
 /** Longest time of a read that another process answers, in each of the processes that are tried. */
@@ -57,9 +58,13 @@ function ruleOf({ name, repeatable = false }: Endpoint['action']): Rule {
     const reads = repeatable || AUTH_READS.has(name);
     return { timeoutMs: reads ? REMOTE_READ_MS : null, repeatable: reads };
   }
-  const { method, audit, readOnly, slow, media } = procedure;
-  const quick = method === 'GET' && !slow && media === undefined;
-  return { timeoutMs: quick ? REMOTE_READ_MS : null, repeatable: method === 'GET' || (readOnly && audit === null) };
+  const { method, audit, readOnly } = procedure;
+  return { timeoutMs: waitedForMs(procedure), repeatable: method === 'GET' || (readOnly && audit === null) };
+}
+
+/** How long a caller in another process waits for the procedure; null: as long as the broker lets it. */
+export function waitedForMs({ method, slow, media }: AnyProcedure): number | null {
+  return method === 'GET' && !slow && media === undefined ? REMOTE_READ_MS : null;
 }
 
 export function remoteCalls(broker: ServiceBroker): Middleware {

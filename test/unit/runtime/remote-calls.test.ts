@@ -7,6 +7,7 @@ import { contractService, implement } from '../../../mixins/contract-service.ts'
 import { Elsewhere } from '../../../runtime/elsewhere.ts';
 import { Heartbeats } from '../../../runtime/heartbeats.ts';
 import { remoteCalls } from '../../../runtime/remote-calls.ts';
+import { currentScope } from '../../../runtime/request-scope.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 import { eventually } from '../../helpers/eventually.ts';
 
@@ -108,6 +109,33 @@ test('a process of the release before rejects operations and fields that it does
   );
   t.like(error, { type: 'BAD_REQUEST', data: { issues: [{ path: '/withNodes' }] } });
   t.is(ran, 1);
+});
+
+test('a read for another process ends when its caller waits no longer, before one that began earlier here', async (t) => {
+  const [own, others] = ['b2a4dd10-6c0b-4e63-8cc6-29f9d33e58c5', 'b2a4dd10-6c0b-4e63-8cc6-29f9d33e58c6'];
+  const ended: string[] = [];
+  const waiting: (() => void)[] = [];
+  const read = implement(clusters.get, ({ id }) => {
+    const { promise, reject } = Promise.withResolvers<never>();
+    const end = () => reject(new Error('ended'));
+    currentScope()!.began(() => {
+      ended.push(id);
+      end();
+    });
+    waiting.push(end);
+    return promise;
+  });
+  const broker = await startBroker(t, 'reader', [{ name: 'clusters', ...contractService([read]) } as ServiceSchema]);
+  const caller = await startBroker(t, 'caller');
+  await known(caller, 'clusters', 1);
+  const meta = { call: {} };
+  const calls = [broker, caller].map((from, index) =>
+    t.throwsAsync(from.call('clusters.get', { id: index === 0 ? own : others }, { meta })),
+  );
+  await eventually(() => ended.length > 0, { what: 'the end of a read' });
+  t.deepEqual(ended, [others]);
+  for (const end of waiting) end();
+  await Promise.all(calls);
 });
 
 test('services that no process runs are known by name', async (t) => {
