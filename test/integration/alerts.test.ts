@@ -1,9 +1,11 @@
 // Alerts: one open row for each kind and subject while its cause lasts, for causes as the console's own queries find them.
 import test from 'ava';
+import type { AttentionKind } from '../../contract/resources/overview.ts';
 import type { AttentionSource } from '../../mixins/attention.ts';
 import type { ServiceFeature } from '../../mixins/service-feature.ts';
 import { MAX_SUBJECTS } from '../../models/alerts/alert.ts';
 import { purgeAlerts } from '../../models/db/sweeps.ts';
+import { writeRuleSet } from '../../models/rules/rule-set.ts';
 import { FEATURES } from '../../services/gen/features.ts';
 import { reviewAlerts } from '../../services/housekeeping/review-alerts.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
@@ -82,8 +84,8 @@ const causes: Readonly<Record<string, Cause>> = {
   },
   site_rules_invalid: {
     begin: async () => {
-      await api.ok('PUT', `/sites/${siteId}/rules`, { rules: [] });
-      await api.sql('rule_set').where({ id: siteId }).update({ broken: ['rule'] });
+      const rules = { rules: [], updatedAt: new Date() };
+      await writeRuleSet(api.sql, { id: siteId, clusterId }, rules, { entry: null, broken: ['rule'] }, []);
       return `site_id=${siteId}`;
     },
     end: () => api.sql('rule_set').where({ id: siteId }).update({ broken: [] }),
@@ -128,7 +130,7 @@ test.serial('an alert that was closed opens anew with its cause, and ends with i
 });
 
 test.serial('where one source fails, its alerts stay open and all others are reviewed', async (t) => {
-  const source = (kind: 'under_attack_on' | 'publications_waiting', find: AttentionSource['find']) => ({
+  const source = (kind: AttentionKind, find: AttentionSource['find']): AttentionSource => ({
     kinds: { [kind]: { alert: 'installation' } },
     find,
   });
@@ -146,13 +148,15 @@ test.serial('where one source fails, its alerts stay open and all others are rev
 
 test.serial('while a kind concerns more subjects than are read, none of its alerts closes', async (t) => {
   const kind = 'nodes_bans_unapplied';
-  const source = (subjects: string[]) => [{ kinds: { [kind]: { alert: 'node' } }, find: async () => [{ kind, subjects }] }];
+  const source = (subjects: string[]): AttentionSource[] => [
+    { kinds: { [kind]: { alert: 'node' } }, find: async () => [{ kind, subjects }] },
+  ];
   const many = Array.from({ length: MAX_SUBJECTS }, (_, n) => `n-${n}`);
-  await review(source(['z']) as AttentionSource[]);
-  await review(source([...many, 'y']) as AttentionSource[]);
+  await review(source(['z']));
+  await review(source([...many, 'y']));
   const open = async () => (await api.sql('alert').where({ kind, resolved_at: null })).length;
   t.is(await open(), MAX_SUBJECTS + 1);
-  await review(source(many) as AttentionSource[]);
+  await review(source(many));
   t.is(await open(), MAX_SUBJECTS);
   await review();
   t.is(await open(), 0);

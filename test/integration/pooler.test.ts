@@ -102,7 +102,12 @@ test.serial('behind PgBouncer the statement of a request ends with its client, o
     const second = get(leaving.signal);
     const ofSecond = await begun(ofFirst);
     leaving.abort();
-    await t.throwsAsync(second, { name: 'AbortError' });
+    t.true(
+      await second.then(
+        () => false,
+        () => true,
+      ),
+    );
     await ended(ofSecond);
     const before = !over;
     t.is((await first).status, 503);
