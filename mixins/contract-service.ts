@@ -63,9 +63,11 @@ export function contractService(implementations: readonly Implementation[]): Par
           const call: Call = { ...ctx.meta.call, changes: [], beginsBefore: performance.now() + LATEST_BEGIN_MS };
           const run = () => handler(input as never, call, ctx.meta.after ?? null);
           const waitedMs = ctx.nodeID === ctx.broker.nodeID ? null : waitedForMs(procedure);
-          const output = await withinRequest(waitedMs ?? LATEST_BEGIN_MS, procedure.readOnly, run).catch((error: unknown) => {
-            throw asUnavailable(error);
-          });
+          const output = await withinRequest(waitedMs ?? LATEST_BEGIN_MS, procedure.readOnly, run).catch(
+            (error: unknown) => {
+              throw asUnavailable(error);
+            },
+          );
           if (call.changes.length > 0) ctx.meta.changes = [...(ctx.meta.changes ?? []), ...call.changes];
           if (call.credentialsEnded) ctx.meta.credentialsEnded = true;
           return output;

@@ -14,7 +14,8 @@ export class UnnamedClient extends pg.Client {
 }
 
 function unnamed(statement: unknown): unknown {
-  if (typeof statement !== 'object' || statement === null || !('name' in statement) || !statement.name) return statement;
+  if (typeof statement !== 'object' || statement === null || !('name' in statement) || !statement.name)
+    return statement;
   const { name: _, ...rest } = statement;
   return rest;
 }

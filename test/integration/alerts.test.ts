@@ -32,7 +32,10 @@ const review = (sources: readonly AttentionSource[] = SOURCES) =>
 
 /** `column=id` of the alerts of a kind in the order of their beginning, with a mark for open ones. */
 async function alerts(kind: string): Promise<string[]> {
-  const rows: Body[] = await api.sql('alert').where({ kind }).orderBy(['started_at', ...COLUMNS]);
+  const rows: Body[] = await api
+    .sql('alert')
+    .where({ kind })
+    .orderBy(['started_at', ...COLUMNS]);
   return rows.map((row) => {
     const column = COLUMNS.find((name) => row[name] !== null);
     return `${column === undefined ? 'installation' : `${column}=${row[column]}`}${row.resolved_at ? '' : ' open'}`;
@@ -63,7 +66,10 @@ const causes: Readonly<Record<string, Cause>> = {
   },
   nodes_unhealthy: {
     begin: async () => {
-      await api.sql('node_state').where({ node_id: nodeId }).update({ last_seen_at: new Date(Date.now() - 60_000) });
+      await api
+        .sql('node_state')
+        .where({ node_id: nodeId })
+        .update({ last_seen_at: new Date(Date.now() - 60_000) });
       return `node_id=${nodeId}`;
     },
     end: () => api.sql('node_state').where({ node_id: nodeId }).update(online()),
@@ -97,7 +103,10 @@ const causes: Readonly<Record<string, Cause>> = {
       const features = ['https-v1', 'site-content-v1'];
       await api.sql('node_state').where({ node_id: nodeId }).update({ features });
       await api.ok('PUT', `/sites/${siteId}/https`, { settings: { certificateId: id } });
-      await api.sql('certificate').where({ id }).update({ not_after: new Date(Date.now() + 86_400_000) });
+      await api
+        .sql('certificate')
+        .where({ id })
+        .update({ not_after: new Date(Date.now() + 86_400_000) });
       return `certificate_id=${id}`;
     },
     end: () => api.sql('certificate').update({ not_after: new Date(Date.now() + 60 * 86_400_000) }),
@@ -173,5 +182,8 @@ test.serial('an alert is kept for 90 days after it ended, however long it was op
     ].map((row) => ({ ...row, node_id: 'n' })),
   );
   t.is(await purgeAlerts(api.sql), 1);
-  t.deepEqual((await api.sql('alert').orderBy('kind')).map(({ kind }: Body) => kind), ['long', 'open']);
+  t.deepEqual(
+    (await api.sql('alert').orderBy('kind')).map(({ kind }: Body) => kind),
+    ['long', 'open'],
+  );
 });

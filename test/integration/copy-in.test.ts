@@ -36,9 +36,15 @@ for (const Client of [pg.Client, UnnamedClient]) {
         rows.map((row) => Object.values(row)),
         ROWS.map(([name, number, yes, data, list]) => [name, number, yes, data && asStored(String(data)), list]),
       );
-      await t.throwsAsync(copyIn(client, 'copied', columns, [['good', 1, true, null, null], ['bad', 1, true, '{', null]]), {
-        code: '22P02',
-      });
+      await t.throwsAsync(
+        copyIn(client, 'copied', columns, [
+          ['good', 1, true, null, null],
+          ['bad', 1, true, '{', null],
+        ]),
+        {
+          code: '22P02',
+        },
+      );
       t.is((await client.query('select from copied')).rowCount, ROWS.length);
     } finally {
       client.release();
@@ -61,7 +67,11 @@ test('while counts of nodes wait for the database, all connections of the node c
   await holder.query('begin; lock table usage_cursor in access exclusive mode');
   const ingest = new StatsIngest(runtime, 1);
   const minute = BigInt(Math.floor(Date.now() / 60_000 - 1) * 60);
-  const request = create(ReportStatsRequestSchema, { sequence: 1n, firstHeld: 1n, minutes: [{ siteId: '', minute, requests: 7n }] });
+  const request = create(ReportStatsRequestSchema, {
+    sequence: 1n,
+    firstHeld: 1n,
+    minutes: [{ siteId: '', minute, requests: 7n }],
+  });
   const stored = ingest.report({ nodeId: 'node', clusterId }, request);
   const { channel, ingest: own } = runtime.pools;
   await eventually(() => own.totalCount - own.idleCount === 1);
@@ -69,6 +79,8 @@ test('while counts of nodes wait for the database, all connections of the node c
   await holder.query('rollback');
   t.is(await stored, 1n);
   await ingest.stop();
-  const { rows } = await runtime.pools.api.raw('select site_id, requests from usage_minute where cluster_id = ?', [clusterId]);
+  const { rows } = await runtime.pools.api.raw('select site_id, requests from usage_minute where cluster_id = ?', [
+    clusterId,
+  ]);
   t.deepEqual(rows, [{ site_id: '', requests: '7' }]);
 });

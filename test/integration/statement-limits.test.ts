@@ -46,9 +46,9 @@ test.serial('a statement that takes longer answers that the service is unavailab
 /** Waits for the lock without a limit of the database; returns the process of the connection to `pids` first. */
 const waits = (pids: number[] = []) =>
   api.transaction(async (trx) => {
-    const { rows } = await trx.raw('set local statement_timeout = 0; set local lock_timeout = 0').then(() =>
-      trx.raw<{ rows: { pid: number }[] }>('select pg_backend_pid() as pid'),
-    );
+    const { rows } = await trx
+      .raw('set local statement_timeout = 0; set local lock_timeout = 0')
+      .then(() => trx.raw<{ rows: { pid: number }[] }>('select pg_backend_pid() as pid'));
     pids.push(rows[0]!.pid);
     await trx.raw('select pg_advisory_xact_lock(1)');
     return 'done';
@@ -63,20 +63,23 @@ const until = (count: number) => eventually(async () => (await waiting()) === co
 const hold = () => holder.query('select pg_advisory_lock(1)');
 const release = () => holder.query('select pg_advisory_unlock(1)');
 
-test.serial('when the time of a call is over, its statement is canceled and its connection is not used again', async (t) => {
-  await hold();
-  const pids: number[] = [];
-  await t.throwsAsync(
-    withinRequest(300, false, () => waits(pids)),
-    { code: QUERY_CANCELED },
-  );
-  await until(0);
-  // More than the pool has connections.
-  const { rows } = await api.raw('select pg_backend_pid() as pid');
-  const used = await Promise.all(Array.from({ length: 30 }, () => api.raw('select pg_backend_pid() as pid')));
-  t.false([rows, ...used.map((one) => one.rows)].flat().some(({ pid }) => pids.includes(pid)));
-  await release();
-});
+test.serial(
+  'when the time of a call is over, its statement is canceled and its connection is not used again',
+  async (t) => {
+    await hold();
+    const pids: number[] = [];
+    await t.throwsAsync(
+      withinRequest(300, false, () => waits(pids)),
+      { code: QUERY_CANCELED },
+    );
+    await until(0);
+    // More than the pool has connections.
+    const { rows } = await api.raw('select pg_backend_pid() as pid');
+    const used = await Promise.all(Array.from({ length: 30 }, () => api.raw('select pg_backend_pid() as pid')));
+    t.false([rows, ...used.map((one) => one.rows)].flat().some(({ pid }) => pids.includes(pid)));
+    await release();
+  },
+);
 
 test.serial('when the client of a read goes away, its statement is canceled', async (t) => {
   await hold();

@@ -37,7 +37,10 @@ const rows: readonly Row[] = [
   {
     what: 'all nodes of all items',
     registered: { alert: 'node' },
-    items: [{ clusterId: 'a', subjects: ['n', 'm'] }, { clusterId: 'b', subjects: ['o'] }],
+    items: [
+      { clusterId: 'a', subjects: ['n', 'm'] },
+      { clusterId: 'b', subjects: ['o'] },
+    ],
     open: ['n', 'm', 'o'],
     complete: true,
   },
@@ -70,7 +73,10 @@ for (const { what, registered, items, open, complete } of rows) {
       { kinds: { [kind]: registered } },
       items.map((item) => ({ ...item, kind })),
     );
-    t.deepEqual(found.open, open.map((id) => ({ kind, subject: registered.alert!, id })));
+    t.deepEqual(
+      found.open,
+      open.map((id) => ({ kind, subject: registered.alert!, id })),
+    );
     t.deepEqual(found.complete, complete ? [kind] : []);
   });
 }
