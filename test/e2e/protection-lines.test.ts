@@ -1,5 +1,6 @@
 // The lines of docs/protection.md and docs/waf.md, run as they stand there against a console.
 import test from 'ava';
+import { packsOf } from '../../contract/waf-packs.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { documentBlocks, documentLines, runShell } from '../helpers/documents.ts';
 import { temporaryFolder } from '../helpers/temporary-folder.ts';
@@ -28,9 +29,12 @@ test.serial('the lines switch protection on and off and show what happens', asyn
 });
 
 test.serial('the lines take a site from detect over an exclusion to block', async (t) => {
-  const blocks = ['detect', 'read', 'values', 'share', 'exclude', 'block'];
+  const blocks = ['detect', 'read', 'values', 'share', 'exclude', 'packs', 'block'];
   t.deepEqual(documentBlocks('docs/waf.md'), blocks);
   const shown = await runShell(documentLines('docs/waf.md', ...blocks), env, temporaryFolder(t));
   const exclude = ['0', '/editor', '0', '0'];
-  t.deepEqual(shown.lines, ['detect', '0', '0', '0', '0', 'true', '0', ...exclude, 'block', 'off'], shown.output);
+  const reason = packsOf(['wordpress'])[0]!.exclusions[0]!.reason.en;
+  const packs = ['1', reason, '0'];
+  const read = ['detect', '0', '0', '0', '0', 'true', '0'];
+  t.deepEqual(shown.lines, [...read, ...exclude, ...packs, 'block', 'off'], shown.output);
 });
