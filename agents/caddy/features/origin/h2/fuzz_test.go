@@ -203,9 +203,10 @@ func compare(ours, theirs reading) string {
 	return ""
 }
 
-// laxer reports whether this client reads what net/http cuts: the length of a 304 is that of another body (RFC 9110 §15.4.5).
+// laxer reports whether this client reads what net/http cuts: a 204 and a 304 have no body, whatever their length says (RFC
+// 9113 §8.1.1).
 func laxer(ours, theirs reading) bool {
-	return theirs.cut != nil && ours.cut == nil && ours.status == http.StatusNotModified
+	return theirs.cut != nil && ours.cut == nil && (ours.status == http.StatusNoContent || ours.status == http.StatusNotModified)
 }
 
 // stricter reports whether this client refuses, or cuts, what net/http reads: for a rule that net/http does not hold.
@@ -245,6 +246,13 @@ func scripts() [][]byte {
 		func(f *http2.Framer) { headers(f, true, ":status", "200", "grpc-status", "5") },
 		func(f *http2.Framer) { headers(f, true, ":status", "204", "content-length", "0") },
 		func(f *http2.Framer) { headers(f, true, ":status", "304", "content-length", "5") },
+		func(f *http2.Framer) { headers(f, true, ":status", "204", "content-length", "1") },
+		func(f *http2.Framer) { headers(f, true, "transfer-encoding", "chunked", ":status", "200") },
+		func(f *http2.Framer) {
+			headers(f, false, ":status", "200")
+			_ = f.WriteGoAway(0, http2.ErrCodeNo, nil)
+			_ = f.WriteData(1, true, []byte("x"))
+		},
 		func(f *http2.Framer) {
 			b := block(":status", "200", "a", "b")
 			_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: b[:1], Priority: http2.PriorityParam{Weight: 3}, PadLength: 2})

@@ -33,6 +33,8 @@ type blockState struct {
 	fields []Field
 	status string
 	size   int
+	// There was a field that is no pseudo field.
+	regular bool
 	// A pseudo field after others, or one that responses have not.
 	odd bool
 	// Another rule is broken, or a bound.
@@ -111,11 +113,13 @@ func (r *reader) take(f hpack.HeaderField) {
 		b.tooLarge = true
 		return
 	}
-	switch {
-	case strings.HasPrefix(f.Name, ":"):
-		b.odd = b.odd || f.Name != ":status" || b.status != "" || len(b.fields) > 0
+	if strings.HasPrefix(f.Name, ":") {
+		b.odd = b.odd || f.Name != ":status" || b.status != "" || b.regular
 		b.status = f.Value
 		return
+	}
+	b.regular = true
+	switch {
 	case !validName(f.Name) || !validValue(f.Value):
 		b.malformed = true
 	case ofHTTP1(f.Name):

@@ -215,7 +215,8 @@ func (c *Conn) goAway(id uint32, payload []byte) {
 	last := uint32At(payload) & streamBits
 	c.draining, c.leaving = true, true
 	for id, s := range c.streams {
-		if id > last {
+		// A stream whose response has begun was processed, whatever the origin says.
+		if id > last && !s.hasHead {
 			delete(c.streams, id)
 			s.fail(ErrUnprocessed)
 		}

@@ -229,7 +229,10 @@ func (s *Stream) headers(b *blockState, end bool) {
 			s.abort(ErrMalformed, codeProtocol)
 			return
 		}
-		s.trailers = slices.Clone(b.fields)
+		// Without a body to follow, nothing would send trailers on.
+		if !s.headOnly {
+			s.trailers = slices.Clone(b.fields)
+		}
 		s.end()
 		return
 	}
