@@ -96,6 +96,11 @@ const label = (letters: number) => 'x'.repeat(letters);
 
 const dialogWith = (page: Page) => page.getByRole('dialog').filter({ has: page.locator('form') });
 const FOLDED = '.fold:not(.api-call) > [aria-expanded=false]';
+/** Opens all that is folded. Handles, because a locator would count anew without those that were opened. */
+async function unfold(box: Locator): Promise<void> {
+  for (const folded of await box.locator(FOLDED).elementHandles()) await folded.click();
+}
+
 /** A dialog that a button of a page opens. */
 const opened = (path: () => string, button: string) => async (page: Page) => {
   await show(page, path());
@@ -105,7 +110,7 @@ const opened = (path: () => string, button: string) => async (page: Page) => {
     .click();
   const dialog = dialogWith(page);
   await dialog.waitFor();
-  for (const folded of await dialog.locator(FOLDED).all()) await folded.click();
+  await unfold(dialog);
   return dialog;
 };
 /** The form of a page that holds a field. */
@@ -113,7 +118,7 @@ const onPage = (path: () => string, field: string) => async (page: Page) => {
   await show(page, path());
   const form = page.locator('form').filter({ has: page.getByLabel(word(field), { exact: true }) });
   await form.waitFor();
-  for (const folded of await form.locator(FOLDED).all()) await folded.click();
+  await unfold(form);
   return form;
 };
 
