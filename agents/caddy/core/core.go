@@ -168,11 +168,15 @@ func (c *Core) NoteJournal(name string, header *edgev1.JournalHeader, d Damage) 
 
 // RowID names what a log tells of an exchange: by the node, this process and a number. No other exchange of any node has it.
 func (c *Core) RowID(x *exchange.Exchange) string {
-	node := ""
+	return c.NodeID() + "-" + c.InstanceID + "-" + strconv.FormatUint(x.Row(), 10)
+}
+
+// NodeID is the id of the node, "" before a journal said it.
+func (c *Core) NodeID() string {
 	if id := c.nodeID.Load(); id != nil {
-		node = *id
+		return *id
 	}
-	return node + "-" + c.InstanceID + "-" + strconv.FormatUint(x.Row(), 10)
+	return ""
 }
 
 // Followed forgets that a journal was torn, after a change that came from the agent: the agent went on from where it ended, so what was missing was a record

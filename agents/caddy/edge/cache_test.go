@@ -14,12 +14,13 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
 
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/features/cache"
-	"edge.svc/caddy/features/cache/purge"
-	"edge.svc/caddy/features/cache/store"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
+	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
+	nodev1 "edge.svc/caddy/gen/svc/node/v1"
 	"edge.svc/caddy/internal/edgetest"
 	"edge.svc/caddy/internal/ruletest"
 )
@@ -312,16 +313,37 @@ func TestUnsafeMethodsInvalidateWhatIsStored(t *testing.T) {
 func TestPurgesMakeAbsent(t *testing.T) {
 	e := newCachingEdge(t, func(*configv1.SiteCache) {})
 	e.respond(says("hello", "Cache-Control: max-age=60", "Cache-Tag: Red, blue"))
-	for i, mark := range []purge.Mark{
-		{Kind: purge.URL, Host: "a.com", Path: "/p/x"}, {Kind: purge.Prefix, Host: "a.com", Path: "/p"}, {Kind: purge.Host, Host: "a.com"},
-		{Kind: purge.Site}, {Kind: purge.Tag, Tag: "red"},
+	target := func(scope nodev1.PurgeScope, path string) *nodev1.Purge {
+		return &nodev1.Purge{Targets: []*nodev1.PurgeTarget{{Scope: scope, SiteId: "a", Host: "a.com", Path: path}}}
+	}
+	for i, p := range []*nodev1.Purge{
+		target(nodev1.PurgeScope_PURGE_SCOPE_URL, "/p/x"), target(nodev1.PurgeScope_PURGE_SCOPE_PREFIX, "/p"),
+		target(nodev1.PurgeScope_PURGE_SCOPE_HOST, ""), {SiteIds: []string{"a"}}, {SiteIds: []string{"a"}, Tags: []string{"red"}},
 	} {
 		e.stored("/p/x")
-		mark.Site, mark.Position = "a", store.Position{Epoch: 1, Sequence: uint64(i + 1)}
-		cache.Of(e.core).Purge(mark)
+		e.purge(uint64(i+1), p)
 		if _, word := e.get("GET", "/p/x"); word != "MISS" {
-			t.Errorf("%+v: %s", mark, word)
+			t.Errorf("%v: %s", p, word)
 		}
+	}
+	status := e.core.Report()
+	if at := status.GetPurges(); at.GetClusterId() != "c" || at.GetSequence() != 5 || status.GetCache().GetMaxBytes() != 10<<30 {
+		t.Error(at, status.GetCache())
+	}
+}
+
+// purge puts a purge in force, as the agent does.
+func (e *cachingEdge) purge(sequence uint64, p *nodev1.Purge) {
+	e.t.Helper()
+	p.Epoch, p.Sequence = 1, sequence
+	b, err := proto.Marshal(&nodev1.PurgeBatch{Purges: []*nodev1.Purge{p}})
+	if err == nil {
+		err = cache.Of(e.core).Purge(&edgev1.ApplyPurgesRequest{
+			ClusterId: "c", Batches: [][]byte{b}, Place: &edgev1.PurgePlace{Epoch: 1, Sequence: sequence},
+		})
+	}
+	if err != nil {
+		e.t.Fatal(err)
 	}
 }
 
@@ -388,7 +410,7 @@ func TestRequestsAfterAPurgeDoNotJoinAnEarlierFill(t *testing.T) {
 	ended := make(chan string)
 	go func() { w, _ := e.get("GET", "/x"); ended <- w.Body.String() }()
 	<-begun
-	cache.Of(e.core).Purge(purge.Mark{Kind: purge.Site, Site: "a", Position: store.Position{Epoch: 1, Sequence: 1}})
+	e.purge(1, &nodev1.Purge{SiteIds: []string{"a"}})
 	e.respond(says("new", "Cache-Control: max-age=60"))
 	if w, word := e.get("GET", "/x"); word != "MISS" || w.Body.String() != "new" {
 		t.Error(word, w.Body)

@@ -14,6 +14,7 @@ import (
 	"edge.svc/caddy/features/cache/freshness"
 	"edge.svc/caddy/features/cache/purge"
 	"edge.svc/caddy/features/cache/store"
+	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 )
 
 // Reasons beside those of package freshness.
@@ -29,9 +30,12 @@ type Cache struct {
 	origin      exchange.Fetcher
 	store       *store.Store
 	marks       *purge.Marks
+	purges      *purge.File
 	fills       fills
 	uncacheable markers
 	counts      counters
+	// Has the store keep to the zone of the configuration.
+	limits func()
 	// Closed once a site caches.
 	needed chan struct{}
 	need   sync.Once
@@ -52,18 +56,29 @@ var component = core.NewComponent("cache", func(c *core.Core) *Cache {
 	cache.store = store.New(store.Options{Dir: dir, Now: cache.clock, Damaged: func(id uint64, err error) {
 		c.Log().Warn("a file of the cache is not what was stored; it is deleted", zap.Uint64("file", id), zap.Error(err))
 	}})
-	cache.limit(c.Tables())
-	c.OnChange(func() { cache.limit(c.Tables()) })
+	var err error
+	if cache.purges, err = purge.Open(dir, cache.marks); err != nil {
+		cache.log.Error("the purges cannot be read; nothing that is stored is served", zap.Error(err))
+	}
+	cache.limits = func() { cache.limit(c.NodeID(), c.Tables()) }
+	cache.limits()
+	c.OnChange(cache.limits)
 	return cache
 })
 
 // Of returns the cache of a core.
 func Of(c *core.Core) *Cache { return component.Of(c) }
 
+// Restore has the store keep to the zone: the journals have said which node this is.
+func (c *Cache) Restore() { c.limits() }
+
 // Run has the store take its zone and look after it, once a site caches.
 func (c *Cache) Run(stop <-chan struct{}) {
 	select {
 	case <-c.needed:
+		if err := c.purges.Keep(); err != nil {
+			c.log.Error("the purges cannot be written; nothing that is stored now is served after a restart", zap.Error(err))
+		}
 		c.store.Run(stop)
 	case <-stop:
 	}
@@ -72,8 +87,10 @@ func (c *Cache) Run(stop <-chan struct{}) {
 // Ready reports whether responses are stored.
 func (c *Cache) Ready() bool { return c.store.Ready() }
 
-// Purge makes absent what marks concern. It costs the same whatever is stored.
-func (c *Cache) Purge(marks ...purge.Mark) { c.marks.Add(marks...) }
+// Purge puts purges of a cluster in force, and on disk. It costs the same whatever is stored.
+func (c *Cache) Purge(r *edgev1.ApplyPurgesRequest) error {
+	return c.purges.Apply(r.GetClusterId(), r.GetBatches(), r.GetPlace())
+}
 
 func (c *Cache) now() time.Time {
 	if c.clock == nil {
@@ -107,7 +124,12 @@ func (c *Cache) find(key *requestKey, in *exchange.Inbound, out *exchange.Outbou
 
 // absent reports whether a purge concerns a response.
 func (c *Cache) absent(m *store.Meta, key *requestKey) bool {
-	return c.marks.Absent(&purge.Stored{Position: m.Position, Site: m.Site, Host: m.Host, Path: m.Path, Query: key.query, Tags: m.Tags})
+	return c.purged(m.Position, m.Site, m.Host, m.Path, m.Tags, key)
+}
+
+func (c *Cache) purged(at store.Position, site, host, path string, tags []string, key *requestKey) bool {
+	return c.marks.Absent(&purge.Stored{Position: at, Site: site, Host: host, Path: path, Query: key.query, Tags: tags,
+		AnyHost: key.settings.ignoreHost, Key: key.settings})
 }
 
 // plainHost is the host that origins are told in a fill: that of the key, and a port only if the request came to it.

@@ -11,7 +11,9 @@
 // not stored, requests for its key do not wait for one another for 120 s; the next one that may be stored is.
 //
 // Package freshness has the rules of HTTP. Package purge has the marks of purges: a fill keeps the position in the feed with
-// which its request left, a later mark makes its response absent, and no request after a mark joins a fill from before it.
+// which its request left, a later mark makes its response absent, and no request after a mark joins a fill from before it. The
+// agent hands the purges over, and acknowledges them once they are on disk. They are read before anything is served: neither
+// the agent nor the console is needed for that.
 //
 // Requests bypass with a body, with a header that names another method or URL, with a path whose normal form is another one,
 // with a port that they did not come to, with If-Match or If-Unmodified-Since, with a cookie of the key that is ambiguous, and
@@ -26,6 +28,5 @@
 // finds one of a million in 0.2 µs. A request of a site without a cache allocates nothing more; a hit in memory allocates ten
 // times, 176 bytes in total, in the two stages. To store 1 KiB costs a file: 0.3 ms on a busy machine, of which creating and deleting a bare file takes 0.06 ms.
 //
-// No site caches without an entry of kind "site-cache". Until the feed of purges exists, this node does not have the capability
-// that such entries ask for.
+// No site caches without an entry of kind "site-cache". The store touches no disk before one comes.
 package cache

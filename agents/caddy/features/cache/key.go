@@ -66,13 +66,14 @@ type requestKey struct {
 	text, url string
 	// What purges compare.
 	host, path, query string
+	settings          *keySettings
 	hash              store.Key
 }
 
 // of makes the key of a request. ok is false where a cookie of it is ambiguous.
 func (k *keySettings) of(x *exchange.Exchange) (key requestKey, ok bool) {
 	in := &x.In
-	key.host, key.path, key.query = in.Host, pathOf(&in.Target), k.queryOf(in.Target.Query)
+	key.host, key.path, key.query, key.settings = in.Host, pathOf(&in.Target), k.QueryOf(in.Target.Query), k
 	b := make([]byte, 0, 256)
 	b = k.appendURL(b, x, in.Scheme, key.path, key.query)
 	n := len(b)
@@ -134,8 +135,8 @@ func pathOf(t *exchange.Target) string {
 	return raw
 }
 
-// queryOf is what of a query is in the key.
-func (k *keySettings) queryOf(query string) string {
+// QueryOf is what of a query is in the key.
+func (k *keySettings) QueryOf(query string) string {
 	if k.query == configv1.CacheQuery_CACHE_QUERY_IGNORE || query == "" {
 		return ""
 	}

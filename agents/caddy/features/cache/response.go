@@ -109,7 +109,7 @@ func hostOf(u *url.URL, err error) string {
 
 func (c *Cache) forget(s *settings, x *exchange.Exchange, path, query string) {
 	for _, scheme := range [...]string{"http", "https"} {
-		text := string(s.key.appendURL(nil, x, scheme, path, s.key.queryOf(query)))
+		text := string(s.key.appendURL(nil, x, scheme, path, s.key.QueryOf(query)))
 		hash := store.KeyOf(text, "").URL
 		c.fills.doom(hash)
 		c.store.RemoveURL(hash)

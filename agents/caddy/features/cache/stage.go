@@ -10,7 +10,6 @@ import (
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	"edge.svc/caddy/features/cache/freshness"
-	"edge.svc/caddy/features/cache/purge"
 	"edge.svc/caddy/features/cache/store"
 	"edge.svc/caddy/pages"
 )
@@ -169,7 +168,7 @@ func (l *lookup) joinable(f *fill) bool {
 	if f.doomed() {
 		return false
 	}
-	return !l.cache.marks.Absent(&purge.Stored{Position: f.position, Site: f.site, Host: l.key.host, Path: l.key.path, Query: l.key.query})
+	return !l.cache.purged(f.position, f.site, l.key.host, l.key.path, nil, &l.key)
 }
 
 // fetch responds with what the origin says now. again asks to look into the store once more. stale may be nil. alone forbids

@@ -4,10 +4,14 @@
 // A mark has a position in the feed of purges, an epoch and a sequence number. A stored response has the position that its
 // request left with. The marks of a site are bounded: beyond 1,000 URLs, prefixes and hosts, or 5,000 tags, the oldest half of
 // them becomes one floor, below which everything of the site is absent. So much is purged that need not be, and never less.
+//
+// A File keeps the marks across restarts. Where it cannot be read, or is of another cluster, a new generation begins:
+// everything that was stored before is absent.
 package purge
 
 import (
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -39,7 +43,7 @@ type Mark struct {
 	Site, Host string
 	// Path is that of a URL, without its query, or a prefix.
 	Path string
-	// Query is the one of the key that the URL has; the caller normalizes it as the key does.
+	// Query is that of a URL. With HasQuery, what has another one is left alone; Stored.Key says which are the same.
 	Query    string
 	HasQuery bool
 	// Tag is in lower case.
@@ -70,11 +74,13 @@ type site struct {
 	tags           map[string]store.Position
 	// How many prefixes there are of each length.
 	lengths map[int]int
-	paths   int
+	// Hosts of URLs and prefixes.
+	hosts map[string]struct{}
+	paths int
 }
 
 func newSite() *site {
-	return &site{urls: map[string][]Mark{}, prefixes: map[string][]Mark{}, tags: map[string]store.Position{}, lengths: map[int]int{}}
+	return &site{urls: map[string][]Mark{}, prefixes: map[string][]Mark{}, tags: map[string]store.Position{}, lengths: map[int]int{}, hosts: map[string]struct{}{}}
 }
 
 // New makes marks for a node that knows of no purge.
@@ -89,18 +95,60 @@ func New() *Marks {
 func (m *Marks) Position() store.Position { return *m.at.Load() }
 
 // Add adds marks. One that is known already changes nothing.
-func (m *Marks) Add(marks ...Mark) {
+func (m *Marks) Add(marks ...Mark) { m.AddUpTo(store.Position{}, marks...) }
+
+// AddUpTo adds marks, and says that there are all up to a place.
+func (m *Marks) AddUpTo(place store.Position, marks ...Mark) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	at := m.Position()
+	if at.Before(place) {
+		at.Epoch, at.Sequence = place.Epoch, place.Sequence
+	}
 	for i := range marks {
 		m.site(marks[i].Site).add(marks[i])
 		if at.Before(marks[i].Position) {
-			at = marks[i].Position
+			at.Epoch, at.Sequence = marks[i].Epoch, marks[i].Sequence
 		}
 	}
 	// Last: a request that has this position meets these marks.
 	m.at.Store(&at)
+}
+
+// Begin forgets all marks, and begins a generation: what is of another one is absent.
+func (m *Marks) Begin(generation uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.at.Store(&store.Position{Generation: generation})
+	m.sites.Store(&map[string]*site{})
+}
+
+// Each calls f with the marks of one site after another.
+func (m *Marks) Each(f func(marks []Mark) error) error {
+	for id, s := range *m.sites.Load() {
+		if err := f(s.all(id)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// all returns the marks of a site.
+func (s *site) all(id string) (marks []Mark) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.floor != (store.Position{}) {
+		marks = append(marks, Mark{Position: s.floor, Kind: Site, Site: id})
+	}
+	for _, of := range []map[string][]Mark{s.urls, s.prefixes} {
+		for _, list := range of {
+			marks = append(marks, list...)
+		}
+	}
+	for tag, position := range s.tags {
+		marks = append(marks, Mark{Position: position, Kind: Tag, Site: id, Tag: tag})
+	}
+	return marks
 }
 
 // site returns the marks of a site, which may be new. The caller holds the lock.
@@ -133,7 +181,7 @@ func (s *site) add(m Mark) {
 			s.tags[m.Tag] = m.Position
 		}
 	case Host:
-		s.addPath(s.prefixes, Mark{Position: m.Position, Kind: Prefix, Host: m.Host})
+		s.addPath(s.prefixes, Mark{Position: m.Position, Kind: Prefix, Site: m.Site, Host: m.Host})
 	case Prefix:
 		s.addPath(s.prefixes, m)
 	case URL:
@@ -156,6 +204,7 @@ func (s *site) addPath(to map[string][]Mark, m Mark) {
 		}
 	}
 	to[key] = append(list, m)
+	s.hosts[m.Host] = struct{}{}
 	if s.paths++; m.Kind == Prefix && len(list) == 0 {
 		s.lengths[len(key)]++
 	}
@@ -201,11 +250,15 @@ func (s *site) raise(positions []store.Position) {
 
 // forget removes what the floor says as well.
 func (s *site) forget() {
+	clear(s.hosts)
 	for _, of := range []map[string][]Mark{s.urls, s.prefixes} {
 		for key, list := range of {
 			prefix := list[0].Kind == Prefix
 			kept := slices.DeleteFunc(list, func(m Mark) bool { return !s.floor.Before(m.Position) })
 			s.paths -= len(list) - len(kept)
+			if len(kept) > 0 {
+				s.hosts[kept[0].Host] = struct{}{}
+			}
 			if of[key] = kept; len(kept) == 0 {
 				delete(of, key)
 			}
@@ -230,10 +283,17 @@ type Stored struct {
 	// Query is that of the key.
 	Query string
 	Tags  []string
+	// AnyHost says that the key leaves out the host: a mark of any host of the site concerns the response.
+	AnyHost bool
+	// Key makes of the query of a URL the one of the key; nil where they are the same.
+	Key interface{ QueryOf(query string) string }
 }
 
 // Absent reports whether a mark concerns a response.
 func (m *Marks) Absent(r *Stored) bool {
+	if r.Position.Generation != m.at.Load().Generation {
+		return true
+	}
 	s := (*m.sites.Load())[r.Site]
 	if s == nil {
 		return false
@@ -245,6 +305,13 @@ func (m *Marks) Absent(r *Stored) bool {
 	}
 	if r.Position.Before(s.floor) || s.matches(r, r.Host) || s.matches(r, "") {
 		return true
+	}
+	if r.AnyHost {
+		for host := range s.hosts {
+			if s.matches(r, host) {
+				return true
+			}
+		}
 	}
 	for _, tag := range r.Tags {
 		if r.Position.Before(s.tags[tag]) {
@@ -258,7 +325,7 @@ func (m *Marks) Absent(r *Stored) bool {
 func (s *site) matches(r *Stored, host string) bool {
 	key := pathKey(host, r.Path)
 	for _, m := range s.urls[key] {
-		if r.Position.Before(m.Position) && (!m.HasQuery || m.Query == r.Query) {
+		if r.Position.Before(m.Position) && (!m.HasQuery || r.has(m.Query)) {
 			return true
 		}
 	}
@@ -273,6 +340,21 @@ func (s *site) matches(r *Stored, host string) bool {
 		}
 	}
 	return false
+}
+
+// has reports whether the response has a query, or one that decodes to the same.
+func (r *Stored) has(query string) bool {
+	if r.Key != nil {
+		query = r.Key.QueryOf(query)
+	}
+	return query == r.Query || decoded(query) == decoded(r.Query)
+}
+
+func decoded(query string) string {
+	if text, err := url.QueryUnescape(query); err == nil {
+		return text
+	}
+	return query
 }
 
 // Counts are how many marks a site has, for metrics and tests.

@@ -49,7 +49,7 @@ func open(t testing.TB, dir string) *zone {
 }
 
 func metaOf(key string) *Meta {
-	return &Meta{Key: key, Site: "s", Host: "a.com", Path: "/x", Position: Position{1, 2}, Status: 200, Lifetime: time.Minute,
+	return &Meta{Key: key, Site: "s", Host: "a.com", Path: "/x", Position: Position{3, 1, 2}, Status: 200, Lifetime: time.Minute,
 		Header: http.Header{"Etag": {`"` + key + `"`}, "X": {"1", "2"}}, Received: time.UnixMilli(1e12), Tags: []string{"a"}}
 }
 

@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// Position is where in the feed of purges a request left for its origin. A later purge makes its response absent.
-type Position struct{ Epoch, Sequence uint64 }
+// Position is where in the feed of purges a request left for its origin. A later purge makes its response absent. Positions of
+// two generations do not compare: between them, purges may have been lost.
+type Position struct{ Generation, Epoch, Sequence uint64 }
 
-// Before reports whether the position is earlier than another.
+// Before reports whether the position is earlier than another of its generation.
 func (p Position) Before(other Position) bool {
 	return p.Epoch < other.Epoch || p.Epoch == other.Epoch && p.Sequence < other.Sequence
 }
@@ -61,7 +62,7 @@ func (m *Meta) append(b []byte) []byte {
 		b = appendText(b, s)
 	}
 	for _, n := range []uint64{
-		m.Position.Epoch, m.Position.Sequence, uint64(m.Status), uint64(m.Received.UnixMilli()), uint64(m.InitialAge / time.Millisecond),
+		m.Position.Generation, m.Position.Epoch, m.Position.Sequence, uint64(m.Status), uint64(m.Received.UnixMilli()), uint64(m.InitialAge / time.Millisecond),
 		uint64(m.Lifetime / time.Second), uint64(m.StaleWhileRevalidate / time.Second), uint64(m.StaleIfError / time.Second), uint64(m.Flags),
 	} {
 		b = binary.AppendUvarint(b, n)
@@ -131,7 +132,7 @@ func (d *decoder) duration(unit time.Duration) time.Duration {
 func decodeMeta(b []byte) (m *Meta, rest []byte, err error) {
 	d := decoder{b: b}
 	m = &Meta{Key: d.text(), Site: d.text(), Host: d.text(), Path: d.text(), Variant: d.text()}
-	m.Position = Position{d.number(), d.number()}
+	m.Position = Position{d.number(), d.number(), d.number()}
 	m.Status = int(d.below(1000))
 	m.Received = time.UnixMilli(int64(d.below(1 << 60)))
 	m.InitialAge = d.duration(time.Millisecond)

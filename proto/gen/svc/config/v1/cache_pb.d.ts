@@ -18,7 +18,8 @@ export declare const file_svc_config_v1_cache: GenFile;
 /**
  * Kind "site-cache", id = site id: the cache rules and cache settings of a site. A site without an entry has the message
  * without fields. Needs cache-v1; rules-v2 and others where a condition reads fields of theirs, and rules-v2 for a rule with
- * browser_ttl_seconds; site-content-v1 for cache_set_cookie, keep_cache_tag, hide_x_cache and excluded parameters.
+ * browser_ttl_seconds; site-content-v1 for cache_set_cookie, keep_cache_tag, hide_x_cache and excluded parameters;
+ * range-slice-v1 for range_slice.
  *
  * @generated from message svc.config.v1.SiteCache
  */

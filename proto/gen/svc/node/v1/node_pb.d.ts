@@ -585,6 +585,13 @@ export declare type HeartbeatRequest = Message<"svc.node.v1.HeartbeatRequest"> &
   originTraffic: OriginTraffic[];
 
   /**
+   * Unset while the data plane does not answer.
+   *
+   * @generated from field: svc.node.v1.CacheUsage cache = 42;
+   */
+  cache?: CacheUsage | undefined;
+
+  /**
    * Where the node is in each feed by name that it follows; one that it has nothing of is at 0.
    *
    * @generated from field: repeated svc.node.v1.FeedPosition feeds = 60;
@@ -597,6 +604,29 @@ export declare type HeartbeatRequest = Message<"svc.node.v1.HeartbeatRequest"> &
  * Use `create(HeartbeatRequestSchema)` to create a new message.
  */
 export declare const HeartbeatRequestSchema: GenMessage<HeartbeatRequest>;
+
+/**
+ * Disk space of stored responses, in bytes.
+ *
+ * @generated from message svc.node.v1.CacheUsage
+ */
+export declare type CacheUsage = Message<"svc.node.v1.CacheUsage"> & {
+  /**
+   * @generated from field: uint64 used_bytes = 1;
+   */
+  usedBytes: bigint;
+
+  /**
+   * @generated from field: uint64 max_bytes = 2;
+   */
+  maxBytes: bigint;
+};
+
+/**
+ * Describes the message svc.node.v1.CacheUsage.
+ * Use `create(CacheUsageSchema)` to create a new message.
+ */
+export declare const CacheUsageSchema: GenMessage<CacheUsage>;
 
 /**
  * @generated from message svc.node.v1.HeartbeatResponse

@@ -88,7 +88,8 @@ func (CacheQuery) EnumDescriptor() ([]byte, []int) {
 
 // Kind "site-cache", id = site id: the cache rules and cache settings of a site. A site without an entry has the message
 // without fields. Needs cache-v1; rules-v2 and others where a condition reads fields of theirs, and rules-v2 for a rule with
-// browser_ttl_seconds; site-content-v1 for cache_set_cookie, keep_cache_tag, hide_x_cache and excluded parameters.
+// browser_ttl_seconds; site-content-v1 for cache_set_cookie, keep_cache_tag, hide_x_cache and excluded parameters;
+// range-slice-v1 for range_slice.
 type SiteCache struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// In the order in which they are tried: by ascending priority, each of which is unique; at most 64. The first rule whose

@@ -1138,6 +1138,8 @@ type HeartbeatRequest struct {
 	OriginHealth []*OriginHealth `protobuf:"bytes,40,rep,name=origin_health,json=originHealth,proto3" json:"origin_health,omitempty"`
 	// Those with most failures first, then those with most requests, at most 200.
 	OriginTraffic []*OriginTraffic `protobuf:"bytes,41,rep,name=origin_traffic,json=originTraffic,proto3" json:"origin_traffic,omitempty"`
+	// Unset while the data plane does not answer.
+	Cache *CacheUsage `protobuf:"bytes,42,opt,name=cache,proto3" json:"cache,omitempty"`
 	// Where the node is in each feed by name that it follows; one that it has nothing of is at 0.
 	Feeds         []*FeedPosition `protobuf:"bytes,60,rep,name=feeds,proto3" json:"feeds,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1279,11 +1281,71 @@ func (x *HeartbeatRequest) GetOriginTraffic() []*OriginTraffic {
 	return nil
 }
 
+func (x *HeartbeatRequest) GetCache() *CacheUsage {
+	if x != nil {
+		return x.Cache
+	}
+	return nil
+}
+
 func (x *HeartbeatRequest) GetFeeds() []*FeedPosition {
 	if x != nil {
 		return x.Feeds
 	}
 	return nil
+}
+
+// Disk space of stored responses, in bytes.
+type CacheUsage struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	UsedBytes     uint64                 `protobuf:"varint,1,opt,name=used_bytes,json=usedBytes,proto3" json:"used_bytes,omitempty"`
+	MaxBytes      uint64                 `protobuf:"varint,2,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CacheUsage) Reset() {
+	*x = CacheUsage{}
+	mi := &file_svc_node_v1_node_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CacheUsage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CacheUsage) ProtoMessage() {}
+
+func (x *CacheUsage) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_node_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CacheUsage.ProtoReflect.Descriptor instead.
+func (*CacheUsage) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *CacheUsage) GetUsedBytes() uint64 {
+	if x != nil {
+		return x.UsedBytes
+	}
+	return 0
+}
+
+func (x *CacheUsage) GetMaxBytes() uint64 {
+	if x != nil {
+		return x.MaxBytes
+	}
+	return 0
 }
 
 type HeartbeatResponse struct {
@@ -1313,7 +1375,7 @@ type HeartbeatResponse struct {
 
 func (x *HeartbeatResponse) Reset() {
 	*x = HeartbeatResponse{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[15]
+	mi := &file_svc_node_v1_node_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1325,7 +1387,7 @@ func (x *HeartbeatResponse) String() string {
 func (*HeartbeatResponse) ProtoMessage() {}
 
 func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[15]
+	mi := &file_svc_node_v1_node_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1338,7 +1400,7 @@ func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{15}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *HeartbeatResponse) GetTarget() *Target {
@@ -1423,7 +1485,7 @@ type VitalWatch struct {
 
 func (x *VitalWatch) Reset() {
 	*x = VitalWatch{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[16]
+	mi := &file_svc_node_v1_node_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1435,7 +1497,7 @@ func (x *VitalWatch) String() string {
 func (*VitalWatch) ProtoMessage() {}
 
 func (x *VitalWatch) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[16]
+	mi := &file_svc_node_v1_node_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1448,7 +1510,7 @@ func (x *VitalWatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VitalWatch.ProtoReflect.Descriptor instead.
 func (*VitalWatch) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{16}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *VitalWatch) GetSiteIds() []string {
@@ -1485,7 +1547,7 @@ type ReportVitalsRequest struct {
 
 func (x *ReportVitalsRequest) Reset() {
 	*x = ReportVitalsRequest{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[17]
+	mi := &file_svc_node_v1_node_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1497,7 +1559,7 @@ func (x *ReportVitalsRequest) String() string {
 func (*ReportVitalsRequest) ProtoMessage() {}
 
 func (x *ReportVitalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[17]
+	mi := &file_svc_node_v1_node_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1510,7 +1572,7 @@ func (x *ReportVitalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportVitalsRequest.ProtoReflect.Descriptor instead.
 func (*ReportVitalsRequest) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{17}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ReportVitalsRequest) GetDataPlaneInstance() string {
@@ -1564,7 +1626,7 @@ type ReportVitalsResponse struct {
 
 func (x *ReportVitalsResponse) Reset() {
 	*x = ReportVitalsResponse{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[18]
+	mi := &file_svc_node_v1_node_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1576,7 +1638,7 @@ func (x *ReportVitalsResponse) String() string {
 func (*ReportVitalsResponse) ProtoMessage() {}
 
 func (x *ReportVitalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[18]
+	mi := &file_svc_node_v1_node_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1589,7 +1651,7 @@ func (x *ReportVitalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportVitalsResponse.ProtoReflect.Descriptor instead.
 func (*ReportVitalsResponse) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{18}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ReportVitalsResponse) GetVitalWatch() *VitalWatch {
@@ -1614,7 +1676,7 @@ type Vitals struct {
 
 func (x *Vitals) Reset() {
 	*x = Vitals{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[19]
+	mi := &file_svc_node_v1_node_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1626,7 +1688,7 @@ func (x *Vitals) String() string {
 func (*Vitals) ProtoMessage() {}
 
 func (x *Vitals) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[19]
+	mi := &file_svc_node_v1_node_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1639,7 +1701,7 @@ func (x *Vitals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Vitals.ProtoReflect.Descriptor instead.
 func (*Vitals) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{19}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Vitals) GetSiteId() string {
@@ -1689,7 +1751,7 @@ type FailingSite struct {
 
 func (x *FailingSite) Reset() {
 	*x = FailingSite{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[20]
+	mi := &file_svc_node_v1_node_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1701,7 +1763,7 @@ func (x *FailingSite) String() string {
 func (*FailingSite) ProtoMessage() {}
 
 func (x *FailingSite) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[20]
+	mi := &file_svc_node_v1_node_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1714,7 +1776,7 @@ func (x *FailingSite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailingSite.ProtoReflect.Descriptor instead.
 func (*FailingSite) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{20}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *FailingSite) GetSiteId() string {
@@ -1782,7 +1844,7 @@ type OriginHealth struct {
 
 func (x *OriginHealth) Reset() {
 	*x = OriginHealth{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[21]
+	mi := &file_svc_node_v1_node_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1794,7 +1856,7 @@ func (x *OriginHealth) String() string {
 func (*OriginHealth) ProtoMessage() {}
 
 func (x *OriginHealth) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[21]
+	mi := &file_svc_node_v1_node_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1807,7 +1869,7 @@ func (x *OriginHealth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OriginHealth.ProtoReflect.Descriptor instead.
 func (*OriginHealth) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{21}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *OriginHealth) GetSiteId() string {
@@ -1913,7 +1975,7 @@ type OriginTraffic struct {
 
 func (x *OriginTraffic) Reset() {
 	*x = OriginTraffic{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[22]
+	mi := &file_svc_node_v1_node_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1925,7 +1987,7 @@ func (x *OriginTraffic) String() string {
 func (*OriginTraffic) ProtoMessage() {}
 
 func (x *OriginTraffic) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[22]
+	mi := &file_svc_node_v1_node_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1938,7 +2000,7 @@ func (x *OriginTraffic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OriginTraffic.ProtoReflect.Descriptor instead.
 func (*OriginTraffic) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{22}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *OriginTraffic) GetSiteId() string {
@@ -1992,7 +2054,7 @@ type Metrics struct {
 
 func (x *Metrics) Reset() {
 	*x = Metrics{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[23]
+	mi := &file_svc_node_v1_node_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2004,7 +2066,7 @@ func (x *Metrics) String() string {
 func (*Metrics) ProtoMessage() {}
 
 func (x *Metrics) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[23]
+	mi := &file_svc_node_v1_node_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2017,7 +2079,7 @@ func (x *Metrics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Metrics.ProtoReflect.Descriptor instead.
 func (*Metrics) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{23}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Metrics) GetCpuPercent() float64 {
@@ -2096,7 +2158,7 @@ type AppliedRequest struct {
 
 func (x *AppliedRequest) Reset() {
 	*x = AppliedRequest{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[24]
+	mi := &file_svc_node_v1_node_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2108,7 +2170,7 @@ func (x *AppliedRequest) String() string {
 func (*AppliedRequest) ProtoMessage() {}
 
 func (x *AppliedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[24]
+	mi := &file_svc_node_v1_node_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2121,7 +2183,7 @@ func (x *AppliedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedRequest.ProtoReflect.Descriptor instead.
 func (*AppliedRequest) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{24}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *AppliedRequest) GetConfig() *ConfigPosition {
@@ -2198,7 +2260,7 @@ type FeedApplied struct {
 
 func (x *FeedApplied) Reset() {
 	*x = FeedApplied{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[25]
+	mi := &file_svc_node_v1_node_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2210,7 +2272,7 @@ func (x *FeedApplied) String() string {
 func (*FeedApplied) ProtoMessage() {}
 
 func (x *FeedApplied) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[25]
+	mi := &file_svc_node_v1_node_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2223,7 +2285,7 @@ func (x *FeedApplied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedApplied.ProtoReflect.Descriptor instead.
 func (*FeedApplied) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{25}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *FeedApplied) GetPosition() *FeedPosition {
@@ -2253,7 +2315,7 @@ type Reached struct {
 
 func (x *Reached) Reset() {
 	*x = Reached{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[26]
+	mi := &file_svc_node_v1_node_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2265,7 +2327,7 @@ func (x *Reached) String() string {
 func (*Reached) ProtoMessage() {}
 
 func (x *Reached) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[26]
+	mi := &file_svc_node_v1_node_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2278,7 +2340,7 @@ func (x *Reached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reached.ProtoReflect.Descriptor instead.
 func (*Reached) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{26}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Reached) GetNumber() uint64 {
@@ -2303,7 +2365,7 @@ type AppliedResponse struct {
 
 func (x *AppliedResponse) Reset() {
 	*x = AppliedResponse{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[27]
+	mi := &file_svc_node_v1_node_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2315,7 +2377,7 @@ func (x *AppliedResponse) String() string {
 func (*AppliedResponse) ProtoMessage() {}
 
 func (x *AppliedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[27]
+	mi := &file_svc_node_v1_node_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2328,7 +2390,7 @@ func (x *AppliedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedResponse.ProtoReflect.Descriptor instead.
 func (*AppliedResponse) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{27}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{28}
 }
 
 type ReportStatsRequest struct {
@@ -2348,7 +2410,7 @@ type ReportStatsRequest struct {
 
 func (x *ReportStatsRequest) Reset() {
 	*x = ReportStatsRequest{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[28]
+	mi := &file_svc_node_v1_node_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2360,7 +2422,7 @@ func (x *ReportStatsRequest) String() string {
 func (*ReportStatsRequest) ProtoMessage() {}
 
 func (x *ReportStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[28]
+	mi := &file_svc_node_v1_node_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2373,7 +2435,7 @@ func (x *ReportStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportStatsRequest.ProtoReflect.Descriptor instead.
 func (*ReportStatsRequest) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{28}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ReportStatsRequest) GetSequence() uint64 {
@@ -2421,7 +2483,7 @@ type ReportStatsResponse struct {
 
 func (x *ReportStatsResponse) Reset() {
 	*x = ReportStatsResponse{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[29]
+	mi := &file_svc_node_v1_node_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2433,7 +2495,7 @@ func (x *ReportStatsResponse) String() string {
 func (*ReportStatsResponse) ProtoMessage() {}
 
 func (x *ReportStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[29]
+	mi := &file_svc_node_v1_node_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2446,7 +2508,7 @@ func (x *ReportStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportStatsResponse.ProtoReflect.Descriptor instead.
 func (*ReportStatsResponse) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{29}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ReportStatsResponse) GetAcknowledged() uint64 {
@@ -2467,7 +2529,7 @@ type StatsGap struct {
 
 func (x *StatsGap) Reset() {
 	*x = StatsGap{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[30]
+	mi := &file_svc_node_v1_node_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2479,7 +2541,7 @@ func (x *StatsGap) String() string {
 func (*StatsGap) ProtoMessage() {}
 
 func (x *StatsGap) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[30]
+	mi := &file_svc_node_v1_node_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2492,7 +2554,7 @@ func (x *StatsGap) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsGap.ProtoReflect.Descriptor instead.
 func (*StatsGap) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{30}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *StatsGap) GetFrom() int64 {
@@ -2534,7 +2596,7 @@ type SiteMinute struct {
 
 func (x *SiteMinute) Reset() {
 	*x = SiteMinute{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[31]
+	mi := &file_svc_node_v1_node_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2546,7 +2608,7 @@ func (x *SiteMinute) String() string {
 func (*SiteMinute) ProtoMessage() {}
 
 func (x *SiteMinute) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[31]
+	mi := &file_svc_node_v1_node_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2559,7 +2621,7 @@ func (x *SiteMinute) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteMinute.ProtoReflect.Descriptor instead.
 func (*SiteMinute) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{31}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SiteMinute) GetSiteId() string {
@@ -2640,7 +2702,7 @@ type RuleCount struct {
 
 func (x *RuleCount) Reset() {
 	*x = RuleCount{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[32]
+	mi := &file_svc_node_v1_node_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2652,7 +2714,7 @@ func (x *RuleCount) String() string {
 func (*RuleCount) ProtoMessage() {}
 
 func (x *RuleCount) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[32]
+	mi := &file_svc_node_v1_node_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2665,7 +2727,7 @@ func (x *RuleCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleCount.ProtoReflect.Descriptor instead.
 func (*RuleCount) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{32}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RuleCount) GetRuleId() string {
@@ -2706,7 +2768,7 @@ type StatusCount struct {
 
 func (x *StatusCount) Reset() {
 	*x = StatusCount{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[33]
+	mi := &file_svc_node_v1_node_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2718,7 +2780,7 @@ func (x *StatusCount) String() string {
 func (*StatusCount) ProtoMessage() {}
 
 func (x *StatusCount) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[33]
+	mi := &file_svc_node_v1_node_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2731,7 +2793,7 @@ func (x *StatusCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusCount.ProtoReflect.Descriptor instead.
 func (*StatusCount) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{33}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *StatusCount) GetCode() uint32 {
@@ -2759,7 +2821,7 @@ type NamedCount struct {
 
 func (x *NamedCount) Reset() {
 	*x = NamedCount{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[34]
+	mi := &file_svc_node_v1_node_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2771,7 +2833,7 @@ func (x *NamedCount) String() string {
 func (*NamedCount) ProtoMessage() {}
 
 func (x *NamedCount) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[34]
+	mi := &file_svc_node_v1_node_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2784,7 +2846,7 @@ func (x *NamedCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamedCount.ProtoReflect.Descriptor instead.
 func (*NamedCount) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{34}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *NamedCount) GetName() string {
@@ -2876,7 +2938,7 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\fTasksPending\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\"+\n" +
 	"\x0fSettingsChanged\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\x04R\aversion\"\xc3\x06\n" +
+	"\aversion\x18\x01 \x01(\x04R\aversion\"\xf2\x06\n" +
 	"\x10HeartbeatRequest\x12)\n" +
 	"\x04info\x18\x01 \x01(\v2\x15.svc.node.v1.NodeInfoR\x04info\x123\n" +
 	"\x06config\x18\x02 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\x06config\x120\n" +
@@ -2893,8 +2955,14 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x04acme\x18\f \x01(\v2\x19.svc.node.v1.AcmePositionR\x04acme\x12=\n" +
 	"\rfailing_sites\x18\r \x03(\v2\x18.svc.node.v1.FailingSiteR\ffailingSites\x12>\n" +
 	"\rorigin_health\x18( \x03(\v2\x19.svc.node.v1.OriginHealthR\foriginHealth\x12A\n" +
-	"\x0eorigin_traffic\x18) \x03(\v2\x1a.svc.node.v1.OriginTrafficR\roriginTraffic\x12/\n" +
-	"\x05feeds\x18< \x03(\v2\x19.svc.node.v1.FeedPositionR\x05feeds\"\xf1\x03\n" +
+	"\x0eorigin_traffic\x18) \x03(\v2\x1a.svc.node.v1.OriginTrafficR\roriginTraffic\x12-\n" +
+	"\x05cache\x18* \x01(\v2\x17.svc.node.v1.CacheUsageR\x05cache\x12/\n" +
+	"\x05feeds\x18< \x03(\v2\x19.svc.node.v1.FeedPositionR\x05feeds\"H\n" +
+	"\n" +
+	"CacheUsage\x12\x1d\n" +
+	"\n" +
+	"used_bytes\x18\x01 \x01(\x04R\tusedBytes\x12\x1b\n" +
+	"\tmax_bytes\x18\x02 \x01(\x04R\bmaxBytes\"\xf1\x03\n" +
 	"\x11HeartbeatResponse\x12+\n" +
 	"\x06target\x18\x01 \x01(\v2\x13.svc.node.v1.TargetR\x06target\x12)\n" +
 	"\x10interval_seconds\x18\x02 \x01(\rR\x0fintervalSeconds\x12+\n" +
@@ -3065,7 +3133,7 @@ func file_svc_node_v1_node_proto_rawDescGZIP() []byte {
 }
 
 var file_svc_node_v1_node_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_svc_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_svc_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_svc_node_v1_node_proto_goTypes = []any{
 	(RuleEvent)(0),                       // 0: svc.node.v1.RuleEvent
 	(*EnrollRequest)(nil),                // 1: svc.node.v1.EnrollRequest
@@ -3083,146 +3151,148 @@ var file_svc_node_v1_node_proto_goTypes = []any{
 	(*TasksPending)(nil),                 // 13: svc.node.v1.TasksPending
 	(*SettingsChanged)(nil),              // 14: svc.node.v1.SettingsChanged
 	(*HeartbeatRequest)(nil),             // 15: svc.node.v1.HeartbeatRequest
-	(*HeartbeatResponse)(nil),            // 16: svc.node.v1.HeartbeatResponse
-	(*VitalWatch)(nil),                   // 17: svc.node.v1.VitalWatch
-	(*ReportVitalsRequest)(nil),          // 18: svc.node.v1.ReportVitalsRequest
-	(*ReportVitalsResponse)(nil),         // 19: svc.node.v1.ReportVitalsResponse
-	(*Vitals)(nil),                       // 20: svc.node.v1.Vitals
-	(*FailingSite)(nil),                  // 21: svc.node.v1.FailingSite
-	(*OriginHealth)(nil),                 // 22: svc.node.v1.OriginHealth
-	(*OriginTraffic)(nil),                // 23: svc.node.v1.OriginTraffic
-	(*Metrics)(nil),                      // 24: svc.node.v1.Metrics
-	(*AppliedRequest)(nil),               // 25: svc.node.v1.AppliedRequest
-	(*FeedApplied)(nil),                  // 26: svc.node.v1.FeedApplied
-	(*Reached)(nil),                      // 27: svc.node.v1.Reached
-	(*AppliedResponse)(nil),              // 28: svc.node.v1.AppliedResponse
-	(*ReportStatsRequest)(nil),           // 29: svc.node.v1.ReportStatsRequest
-	(*ReportStatsResponse)(nil),          // 30: svc.node.v1.ReportStatsResponse
-	(*StatsGap)(nil),                     // 31: svc.node.v1.StatsGap
-	(*SiteMinute)(nil),                   // 32: svc.node.v1.SiteMinute
-	(*RuleCount)(nil),                    // 33: svc.node.v1.RuleCount
-	(*StatusCount)(nil),                  // 34: svc.node.v1.StatusCount
-	(*NamedCount)(nil),                   // 35: svc.node.v1.NamedCount
-	(*ConfigPosition)(nil),               // 36: svc.node.v1.ConfigPosition
-	(*BanPosition)(nil),                  // 37: svc.node.v1.BanPosition
-	(*AcmePosition)(nil),                 // 38: svc.node.v1.AcmePosition
-	(*FeedPosition)(nil),                 // 39: svc.node.v1.FeedPosition
-	(*FailedEntry)(nil),                  // 40: svc.node.v1.FailedEntry
-	(*BanStatus)(nil),                    // 41: svc.node.v1.BanStatus
-	(*GetConfigRequest)(nil),             // 42: svc.node.v1.GetConfigRequest
-	(*GetBansRequest)(nil),               // 43: svc.node.v1.GetBansRequest
-	(*ReportBansRequest)(nil),            // 44: svc.node.v1.ReportBansRequest
-	(*GetChallengeKeysRequest)(nil),      // 45: svc.node.v1.GetChallengeKeysRequest
-	(*GetCertificatesRequest)(nil),       // 46: svc.node.v1.GetCertificatesRequest
-	(*GetSessionTicketKeysRequest)(nil),  // 47: svc.node.v1.GetSessionTicketKeysRequest
-	(*GetAcmeTokensRequest)(nil),         // 48: svc.node.v1.GetAcmeTokensRequest
-	(*GetFeedRequest)(nil),               // 49: svc.node.v1.GetFeedRequest
-	(*ReportSecurityRequest)(nil),        // 50: svc.node.v1.ReportSecurityRequest
-	(*TakeTasksRequest)(nil),             // 51: svc.node.v1.TakeTasksRequest
-	(*ReportTasksRequest)(nil),           // 52: svc.node.v1.ReportTasksRequest
-	(*GetConfigResponse)(nil),            // 53: svc.node.v1.GetConfigResponse
-	(*GetBansResponse)(nil),              // 54: svc.node.v1.GetBansResponse
-	(*ReportBansResponse)(nil),           // 55: svc.node.v1.ReportBansResponse
-	(*GetChallengeKeysResponse)(nil),     // 56: svc.node.v1.GetChallengeKeysResponse
-	(*GetCertificatesResponse)(nil),      // 57: svc.node.v1.GetCertificatesResponse
-	(*GetSessionTicketKeysResponse)(nil), // 58: svc.node.v1.GetSessionTicketKeysResponse
-	(*GetAcmeTokensResponse)(nil),        // 59: svc.node.v1.GetAcmeTokensResponse
-	(*GetFeedResponse)(nil),              // 60: svc.node.v1.GetFeedResponse
-	(*ReportSecurityResponse)(nil),       // 61: svc.node.v1.ReportSecurityResponse
-	(*TakeTasksResponse)(nil),            // 62: svc.node.v1.TakeTasksResponse
-	(*ReportTasksResponse)(nil),          // 63: svc.node.v1.ReportTasksResponse
+	(*CacheUsage)(nil),                   // 16: svc.node.v1.CacheUsage
+	(*HeartbeatResponse)(nil),            // 17: svc.node.v1.HeartbeatResponse
+	(*VitalWatch)(nil),                   // 18: svc.node.v1.VitalWatch
+	(*ReportVitalsRequest)(nil),          // 19: svc.node.v1.ReportVitalsRequest
+	(*ReportVitalsResponse)(nil),         // 20: svc.node.v1.ReportVitalsResponse
+	(*Vitals)(nil),                       // 21: svc.node.v1.Vitals
+	(*FailingSite)(nil),                  // 22: svc.node.v1.FailingSite
+	(*OriginHealth)(nil),                 // 23: svc.node.v1.OriginHealth
+	(*OriginTraffic)(nil),                // 24: svc.node.v1.OriginTraffic
+	(*Metrics)(nil),                      // 25: svc.node.v1.Metrics
+	(*AppliedRequest)(nil),               // 26: svc.node.v1.AppliedRequest
+	(*FeedApplied)(nil),                  // 27: svc.node.v1.FeedApplied
+	(*Reached)(nil),                      // 28: svc.node.v1.Reached
+	(*AppliedResponse)(nil),              // 29: svc.node.v1.AppliedResponse
+	(*ReportStatsRequest)(nil),           // 30: svc.node.v1.ReportStatsRequest
+	(*ReportStatsResponse)(nil),          // 31: svc.node.v1.ReportStatsResponse
+	(*StatsGap)(nil),                     // 32: svc.node.v1.StatsGap
+	(*SiteMinute)(nil),                   // 33: svc.node.v1.SiteMinute
+	(*RuleCount)(nil),                    // 34: svc.node.v1.RuleCount
+	(*StatusCount)(nil),                  // 35: svc.node.v1.StatusCount
+	(*NamedCount)(nil),                   // 36: svc.node.v1.NamedCount
+	(*ConfigPosition)(nil),               // 37: svc.node.v1.ConfigPosition
+	(*BanPosition)(nil),                  // 38: svc.node.v1.BanPosition
+	(*AcmePosition)(nil),                 // 39: svc.node.v1.AcmePosition
+	(*FeedPosition)(nil),                 // 40: svc.node.v1.FeedPosition
+	(*FailedEntry)(nil),                  // 41: svc.node.v1.FailedEntry
+	(*BanStatus)(nil),                    // 42: svc.node.v1.BanStatus
+	(*GetConfigRequest)(nil),             // 43: svc.node.v1.GetConfigRequest
+	(*GetBansRequest)(nil),               // 44: svc.node.v1.GetBansRequest
+	(*ReportBansRequest)(nil),            // 45: svc.node.v1.ReportBansRequest
+	(*GetChallengeKeysRequest)(nil),      // 46: svc.node.v1.GetChallengeKeysRequest
+	(*GetCertificatesRequest)(nil),       // 47: svc.node.v1.GetCertificatesRequest
+	(*GetSessionTicketKeysRequest)(nil),  // 48: svc.node.v1.GetSessionTicketKeysRequest
+	(*GetAcmeTokensRequest)(nil),         // 49: svc.node.v1.GetAcmeTokensRequest
+	(*GetFeedRequest)(nil),               // 50: svc.node.v1.GetFeedRequest
+	(*ReportSecurityRequest)(nil),        // 51: svc.node.v1.ReportSecurityRequest
+	(*TakeTasksRequest)(nil),             // 52: svc.node.v1.TakeTasksRequest
+	(*ReportTasksRequest)(nil),           // 53: svc.node.v1.ReportTasksRequest
+	(*GetConfigResponse)(nil),            // 54: svc.node.v1.GetConfigResponse
+	(*GetBansResponse)(nil),              // 55: svc.node.v1.GetBansResponse
+	(*ReportBansResponse)(nil),           // 56: svc.node.v1.ReportBansResponse
+	(*GetChallengeKeysResponse)(nil),     // 57: svc.node.v1.GetChallengeKeysResponse
+	(*GetCertificatesResponse)(nil),      // 58: svc.node.v1.GetCertificatesResponse
+	(*GetSessionTicketKeysResponse)(nil), // 59: svc.node.v1.GetSessionTicketKeysResponse
+	(*GetAcmeTokensResponse)(nil),        // 60: svc.node.v1.GetAcmeTokensResponse
+	(*GetFeedResponse)(nil),              // 61: svc.node.v1.GetFeedResponse
+	(*ReportSecurityResponse)(nil),       // 62: svc.node.v1.ReportSecurityResponse
+	(*TakeTasksResponse)(nil),            // 63: svc.node.v1.TakeTasksResponse
+	(*ReportTasksResponse)(nil),          // 64: svc.node.v1.ReportTasksResponse
 }
 var file_svc_node_v1_node_proto_depIdxs = []int32{
 	5,  // 0: svc.node.v1.EnrollRequest.info:type_name -> svc.node.v1.NodeInfo
 	6,  // 1: svc.node.v1.NodeInfo.geoip:type_name -> svc.node.v1.GeoIp
 	7,  // 2: svc.node.v1.GeoIp.country:type_name -> svc.node.v1.GeoIpDatabase
 	7,  // 3: svc.node.v1.GeoIp.asn:type_name -> svc.node.v1.GeoIpDatabase
-	36, // 4: svc.node.v1.WatchRequest.config:type_name -> svc.node.v1.ConfigPosition
-	37, // 5: svc.node.v1.WatchRequest.bans:type_name -> svc.node.v1.BanPosition
-	38, // 6: svc.node.v1.WatchRequest.acme:type_name -> svc.node.v1.AcmePosition
-	39, // 7: svc.node.v1.WatchRequest.feeds:type_name -> svc.node.v1.FeedPosition
+	37, // 4: svc.node.v1.WatchRequest.config:type_name -> svc.node.v1.ConfigPosition
+	38, // 5: svc.node.v1.WatchRequest.bans:type_name -> svc.node.v1.BanPosition
+	39, // 6: svc.node.v1.WatchRequest.acme:type_name -> svc.node.v1.AcmePosition
+	40, // 7: svc.node.v1.WatchRequest.feeds:type_name -> svc.node.v1.FeedPosition
 	10, // 8: svc.node.v1.WatchEvent.ping:type_name -> svc.node.v1.Ping
 	11, // 9: svc.node.v1.WatchEvent.target:type_name -> svc.node.v1.Target
 	12, // 10: svc.node.v1.WatchEvent.keys_changed:type_name -> svc.node.v1.KeysChanged
 	13, // 11: svc.node.v1.WatchEvent.tasks_pending:type_name -> svc.node.v1.TasksPending
 	14, // 12: svc.node.v1.WatchEvent.settings_changed:type_name -> svc.node.v1.SettingsChanged
-	36, // 13: svc.node.v1.Target.config:type_name -> svc.node.v1.ConfigPosition
-	37, // 14: svc.node.v1.Target.bans:type_name -> svc.node.v1.BanPosition
-	38, // 15: svc.node.v1.Target.acme:type_name -> svc.node.v1.AcmePosition
-	39, // 16: svc.node.v1.Target.feeds:type_name -> svc.node.v1.FeedPosition
+	37, // 13: svc.node.v1.Target.config:type_name -> svc.node.v1.ConfigPosition
+	38, // 14: svc.node.v1.Target.bans:type_name -> svc.node.v1.BanPosition
+	39, // 15: svc.node.v1.Target.acme:type_name -> svc.node.v1.AcmePosition
+	40, // 16: svc.node.v1.Target.feeds:type_name -> svc.node.v1.FeedPosition
 	5,  // 17: svc.node.v1.HeartbeatRequest.info:type_name -> svc.node.v1.NodeInfo
-	36, // 18: svc.node.v1.HeartbeatRequest.config:type_name -> svc.node.v1.ConfigPosition
-	40, // 19: svc.node.v1.HeartbeatRequest.failed:type_name -> svc.node.v1.FailedEntry
-	41, // 20: svc.node.v1.HeartbeatRequest.bans:type_name -> svc.node.v1.BanStatus
-	24, // 21: svc.node.v1.HeartbeatRequest.metrics:type_name -> svc.node.v1.Metrics
-	38, // 22: svc.node.v1.HeartbeatRequest.acme:type_name -> svc.node.v1.AcmePosition
-	21, // 23: svc.node.v1.HeartbeatRequest.failing_sites:type_name -> svc.node.v1.FailingSite
-	22, // 24: svc.node.v1.HeartbeatRequest.origin_health:type_name -> svc.node.v1.OriginHealth
-	23, // 25: svc.node.v1.HeartbeatRequest.origin_traffic:type_name -> svc.node.v1.OriginTraffic
-	39, // 26: svc.node.v1.HeartbeatRequest.feeds:type_name -> svc.node.v1.FeedPosition
-	11, // 27: svc.node.v1.HeartbeatResponse.target:type_name -> svc.node.v1.Target
-	17, // 28: svc.node.v1.HeartbeatResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
-	36, // 29: svc.node.v1.ReportVitalsRequest.config:type_name -> svc.node.v1.ConfigPosition
-	20, // 30: svc.node.v1.ReportVitalsRequest.vitals:type_name -> svc.node.v1.Vitals
-	17, // 31: svc.node.v1.ReportVitalsResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
-	35, // 32: svc.node.v1.Vitals.edge_errors:type_name -> svc.node.v1.NamedCount
-	35, // 33: svc.node.v1.OriginTraffic.failures:type_name -> svc.node.v1.NamedCount
-	36, // 34: svc.node.v1.AppliedRequest.config:type_name -> svc.node.v1.ConfigPosition
-	37, // 35: svc.node.v1.AppliedRequest.bans:type_name -> svc.node.v1.BanPosition
-	40, // 36: svc.node.v1.AppliedRequest.failed:type_name -> svc.node.v1.FailedEntry
-	27, // 37: svc.node.v1.AppliedRequest.config_steps:type_name -> svc.node.v1.Reached
-	27, // 38: svc.node.v1.AppliedRequest.bans_steps:type_name -> svc.node.v1.Reached
-	38, // 39: svc.node.v1.AppliedRequest.acme:type_name -> svc.node.v1.AcmePosition
-	26, // 40: svc.node.v1.AppliedRequest.feeds:type_name -> svc.node.v1.FeedApplied
-	39, // 41: svc.node.v1.FeedApplied.position:type_name -> svc.node.v1.FeedPosition
-	27, // 42: svc.node.v1.FeedApplied.steps:type_name -> svc.node.v1.Reached
-	32, // 43: svc.node.v1.ReportStatsRequest.minutes:type_name -> svc.node.v1.SiteMinute
-	31, // 44: svc.node.v1.ReportStatsRequest.gaps:type_name -> svc.node.v1.StatsGap
-	34, // 45: svc.node.v1.SiteMinute.statuses:type_name -> svc.node.v1.StatusCount
-	35, // 46: svc.node.v1.SiteMinute.counts:type_name -> svc.node.v1.NamedCount
-	33, // 47: svc.node.v1.SiteMinute.rules:type_name -> svc.node.v1.RuleCount
-	0,  // 48: svc.node.v1.RuleCount.event:type_name -> svc.node.v1.RuleEvent
-	1,  // 49: svc.node.v1.NodeService.Enroll:input_type -> svc.node.v1.EnrollRequest
-	3,  // 50: svc.node.v1.NodeService.RenewCertificate:input_type -> svc.node.v1.RenewCertificateRequest
-	8,  // 51: svc.node.v1.NodeService.Watch:input_type -> svc.node.v1.WatchRequest
-	15, // 52: svc.node.v1.NodeService.Heartbeat:input_type -> svc.node.v1.HeartbeatRequest
-	25, // 53: svc.node.v1.NodeService.Applied:input_type -> svc.node.v1.AppliedRequest
-	42, // 54: svc.node.v1.NodeService.GetConfig:input_type -> svc.node.v1.GetConfigRequest
-	43, // 55: svc.node.v1.NodeService.GetBans:input_type -> svc.node.v1.GetBansRequest
-	44, // 56: svc.node.v1.NodeService.ReportBans:input_type -> svc.node.v1.ReportBansRequest
-	29, // 57: svc.node.v1.NodeService.ReportStats:input_type -> svc.node.v1.ReportStatsRequest
-	45, // 58: svc.node.v1.NodeService.GetChallengeKeys:input_type -> svc.node.v1.GetChallengeKeysRequest
-	46, // 59: svc.node.v1.NodeService.GetCertificates:input_type -> svc.node.v1.GetCertificatesRequest
-	47, // 60: svc.node.v1.NodeService.GetSessionTicketKeys:input_type -> svc.node.v1.GetSessionTicketKeysRequest
-	48, // 61: svc.node.v1.NodeService.GetAcmeTokens:input_type -> svc.node.v1.GetAcmeTokensRequest
-	49, // 62: svc.node.v1.NodeService.GetFeed:input_type -> svc.node.v1.GetFeedRequest
-	50, // 63: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
-	18, // 64: svc.node.v1.NodeService.ReportVitals:input_type -> svc.node.v1.ReportVitalsRequest
-	51, // 65: svc.node.v1.NodeService.TakeTasks:input_type -> svc.node.v1.TakeTasksRequest
-	52, // 66: svc.node.v1.NodeService.ReportTasks:input_type -> svc.node.v1.ReportTasksRequest
-	2,  // 67: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
-	4,  // 68: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
-	9,  // 69: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
-	16, // 70: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
-	28, // 71: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
-	53, // 72: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
-	54, // 73: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
-	55, // 74: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
-	30, // 75: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
-	56, // 76: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
-	57, // 77: svc.node.v1.NodeService.GetCertificates:output_type -> svc.node.v1.GetCertificatesResponse
-	58, // 78: svc.node.v1.NodeService.GetSessionTicketKeys:output_type -> svc.node.v1.GetSessionTicketKeysResponse
-	59, // 79: svc.node.v1.NodeService.GetAcmeTokens:output_type -> svc.node.v1.GetAcmeTokensResponse
-	60, // 80: svc.node.v1.NodeService.GetFeed:output_type -> svc.node.v1.GetFeedResponse
-	61, // 81: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
-	19, // 82: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
-	62, // 83: svc.node.v1.NodeService.TakeTasks:output_type -> svc.node.v1.TakeTasksResponse
-	63, // 84: svc.node.v1.NodeService.ReportTasks:output_type -> svc.node.v1.ReportTasksResponse
-	67, // [67:85] is the sub-list for method output_type
-	49, // [49:67] is the sub-list for method input_type
-	49, // [49:49] is the sub-list for extension type_name
-	49, // [49:49] is the sub-list for extension extendee
-	0,  // [0:49] is the sub-list for field type_name
+	37, // 18: svc.node.v1.HeartbeatRequest.config:type_name -> svc.node.v1.ConfigPosition
+	41, // 19: svc.node.v1.HeartbeatRequest.failed:type_name -> svc.node.v1.FailedEntry
+	42, // 20: svc.node.v1.HeartbeatRequest.bans:type_name -> svc.node.v1.BanStatus
+	25, // 21: svc.node.v1.HeartbeatRequest.metrics:type_name -> svc.node.v1.Metrics
+	39, // 22: svc.node.v1.HeartbeatRequest.acme:type_name -> svc.node.v1.AcmePosition
+	22, // 23: svc.node.v1.HeartbeatRequest.failing_sites:type_name -> svc.node.v1.FailingSite
+	23, // 24: svc.node.v1.HeartbeatRequest.origin_health:type_name -> svc.node.v1.OriginHealth
+	24, // 25: svc.node.v1.HeartbeatRequest.origin_traffic:type_name -> svc.node.v1.OriginTraffic
+	16, // 26: svc.node.v1.HeartbeatRequest.cache:type_name -> svc.node.v1.CacheUsage
+	40, // 27: svc.node.v1.HeartbeatRequest.feeds:type_name -> svc.node.v1.FeedPosition
+	11, // 28: svc.node.v1.HeartbeatResponse.target:type_name -> svc.node.v1.Target
+	18, // 29: svc.node.v1.HeartbeatResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
+	37, // 30: svc.node.v1.ReportVitalsRequest.config:type_name -> svc.node.v1.ConfigPosition
+	21, // 31: svc.node.v1.ReportVitalsRequest.vitals:type_name -> svc.node.v1.Vitals
+	18, // 32: svc.node.v1.ReportVitalsResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
+	36, // 33: svc.node.v1.Vitals.edge_errors:type_name -> svc.node.v1.NamedCount
+	36, // 34: svc.node.v1.OriginTraffic.failures:type_name -> svc.node.v1.NamedCount
+	37, // 35: svc.node.v1.AppliedRequest.config:type_name -> svc.node.v1.ConfigPosition
+	38, // 36: svc.node.v1.AppliedRequest.bans:type_name -> svc.node.v1.BanPosition
+	41, // 37: svc.node.v1.AppliedRequest.failed:type_name -> svc.node.v1.FailedEntry
+	28, // 38: svc.node.v1.AppliedRequest.config_steps:type_name -> svc.node.v1.Reached
+	28, // 39: svc.node.v1.AppliedRequest.bans_steps:type_name -> svc.node.v1.Reached
+	39, // 40: svc.node.v1.AppliedRequest.acme:type_name -> svc.node.v1.AcmePosition
+	27, // 41: svc.node.v1.AppliedRequest.feeds:type_name -> svc.node.v1.FeedApplied
+	40, // 42: svc.node.v1.FeedApplied.position:type_name -> svc.node.v1.FeedPosition
+	28, // 43: svc.node.v1.FeedApplied.steps:type_name -> svc.node.v1.Reached
+	33, // 44: svc.node.v1.ReportStatsRequest.minutes:type_name -> svc.node.v1.SiteMinute
+	32, // 45: svc.node.v1.ReportStatsRequest.gaps:type_name -> svc.node.v1.StatsGap
+	35, // 46: svc.node.v1.SiteMinute.statuses:type_name -> svc.node.v1.StatusCount
+	36, // 47: svc.node.v1.SiteMinute.counts:type_name -> svc.node.v1.NamedCount
+	34, // 48: svc.node.v1.SiteMinute.rules:type_name -> svc.node.v1.RuleCount
+	0,  // 49: svc.node.v1.RuleCount.event:type_name -> svc.node.v1.RuleEvent
+	1,  // 50: svc.node.v1.NodeService.Enroll:input_type -> svc.node.v1.EnrollRequest
+	3,  // 51: svc.node.v1.NodeService.RenewCertificate:input_type -> svc.node.v1.RenewCertificateRequest
+	8,  // 52: svc.node.v1.NodeService.Watch:input_type -> svc.node.v1.WatchRequest
+	15, // 53: svc.node.v1.NodeService.Heartbeat:input_type -> svc.node.v1.HeartbeatRequest
+	26, // 54: svc.node.v1.NodeService.Applied:input_type -> svc.node.v1.AppliedRequest
+	43, // 55: svc.node.v1.NodeService.GetConfig:input_type -> svc.node.v1.GetConfigRequest
+	44, // 56: svc.node.v1.NodeService.GetBans:input_type -> svc.node.v1.GetBansRequest
+	45, // 57: svc.node.v1.NodeService.ReportBans:input_type -> svc.node.v1.ReportBansRequest
+	30, // 58: svc.node.v1.NodeService.ReportStats:input_type -> svc.node.v1.ReportStatsRequest
+	46, // 59: svc.node.v1.NodeService.GetChallengeKeys:input_type -> svc.node.v1.GetChallengeKeysRequest
+	47, // 60: svc.node.v1.NodeService.GetCertificates:input_type -> svc.node.v1.GetCertificatesRequest
+	48, // 61: svc.node.v1.NodeService.GetSessionTicketKeys:input_type -> svc.node.v1.GetSessionTicketKeysRequest
+	49, // 62: svc.node.v1.NodeService.GetAcmeTokens:input_type -> svc.node.v1.GetAcmeTokensRequest
+	50, // 63: svc.node.v1.NodeService.GetFeed:input_type -> svc.node.v1.GetFeedRequest
+	51, // 64: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
+	19, // 65: svc.node.v1.NodeService.ReportVitals:input_type -> svc.node.v1.ReportVitalsRequest
+	52, // 66: svc.node.v1.NodeService.TakeTasks:input_type -> svc.node.v1.TakeTasksRequest
+	53, // 67: svc.node.v1.NodeService.ReportTasks:input_type -> svc.node.v1.ReportTasksRequest
+	2,  // 68: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
+	4,  // 69: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
+	9,  // 70: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
+	17, // 71: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
+	29, // 72: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
+	54, // 73: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
+	55, // 74: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
+	56, // 75: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
+	31, // 76: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
+	57, // 77: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
+	58, // 78: svc.node.v1.NodeService.GetCertificates:output_type -> svc.node.v1.GetCertificatesResponse
+	59, // 79: svc.node.v1.NodeService.GetSessionTicketKeys:output_type -> svc.node.v1.GetSessionTicketKeysResponse
+	60, // 80: svc.node.v1.NodeService.GetAcmeTokens:output_type -> svc.node.v1.GetAcmeTokensResponse
+	61, // 81: svc.node.v1.NodeService.GetFeed:output_type -> svc.node.v1.GetFeedResponse
+	62, // 82: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
+	20, // 83: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
+	63, // 84: svc.node.v1.NodeService.TakeTasks:output_type -> svc.node.v1.TakeTasksResponse
+	64, // 85: svc.node.v1.NodeService.ReportTasks:output_type -> svc.node.v1.ReportTasksResponse
+	68, // [68:86] is the sub-list for method output_type
+	50, // [50:68] is the sub-list for method input_type
+	50, // [50:50] is the sub-list for extension type_name
+	50, // [50:50] is the sub-list for extension extendee
+	0,  // [0:50] is the sub-list for field type_name
 }
 
 func init() { file_svc_node_v1_node_proto_init() }
@@ -3253,7 +3323,7 @@ func file_svc_node_v1_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_node_v1_node_proto_rawDesc), len(file_svc_node_v1_node_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   35,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
