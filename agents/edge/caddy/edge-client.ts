@@ -16,6 +16,7 @@ import {
   type ApplyBansResponse,
   type ApplyConfigRequest,
   type ApplyConfigResponse,
+  type ApplyPurgesRequest,
   type DrainStatsResponse,
   EdgeService,
   type GetStatusResponse,
@@ -106,6 +107,11 @@ export class EdgeClient {
 
   async setAcmeTokens(change: Init<SetAcmeTokensRequest>): Promise<void> {
     await this.call(EdgeService.method.setAcmeTokens, change, CALL_TIMEOUT_MS);
+  }
+
+  /** Puts purges in force, for good. */
+  async applyPurges(purges: Init<ApplyPurgesRequest>): Promise<void> {
+    await this.call(EdgeService.method.applyPurges, purges, CALL_TIMEOUT_MS);
   }
 
   async restoreSecurity(state: Init<RestoreSecurityRequest>): Promise<void> {

@@ -11,6 +11,7 @@ export class ApplyQueue {
   private readonly name: string;
   private readonly log: Log;
   private readonly stopping = new AbortController();
+  private pause = new AbortController();
   private waiting: Work[] = [];
   private working: Promise<void> | undefined;
   /** Why what is next is not in force; "" when nothing fails. */
@@ -38,6 +39,11 @@ export class ApplyQueue {
     this.waiting = [];
   }
 
+  /** What failed may succeed now. */
+  hurry(): void {
+    this.pause.abort();
+  }
+
   async stop(): Promise<void> {
     this.stopping.abort();
     await this.working;
@@ -54,7 +60,8 @@ export class ApplyQueue {
         this.problem = `${this.name} not applied: ${errorText(error)}`;
         const retryInMs = backoffDelay(failures++);
         this.log.warn('change of a feed not applied', { feed: this.name, error, retryInMs });
-        await sleep(retryInMs, this.stopping.signal);
+        this.pause = new AbortController();
+        await sleep(retryInMs, AbortSignal.any([this.stopping.signal, this.pause.signal]));
         continue;
       }
       failures = 0;

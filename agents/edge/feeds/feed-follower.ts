@@ -77,6 +77,11 @@ export class FeedFollower<B extends Batch> {
     this.loop.hurry();
   }
 
+  /** Fetches what the node lacks, without being told of anything. */
+  fetch(): void {
+    this.loop.request();
+  }
+
   stop(): Promise<void> {
     return this.loop.stop();
   }

@@ -20,10 +20,21 @@ const MAX_PAGES = 1000;
 
 /** What a feed is about. Bodies come in the order of the feed; one that comes twice must do no harm. */
 export interface FeedOwner {
-  /** Puts a change in force; the node acknowledges it afterwards. What fails is tried again. */
-  apply(body: Uint8Array): void | Promise<void>;
-  /** Puts these in the place of everything before: at start, and when the node could not follow. */
-  replace(bodies: readonly Uint8Array[]): void | Promise<void>;
+  /**
+   * Puts a change in force; the node acknowledges it afterwards. What fails is tried again. `place`: everything up to it is
+   * in force with the change; undefined where more follows.
+   */
+  apply(body: Uint8Array, place?: FeedPosition): void | Promise<void>;
+  /**
+   * Puts these in the place of everything before. `place`: everything up to it is in force with them; undefined at start,
+   * where they are what the journal has.
+   */
+  replace(bodies: readonly Uint8Array[], place?: FeedPosition): void | Promise<void>;
+  /**
+   * For owners whose data plane keeps the feed on a disk of its own: whether it lacks some of what comes before the place.
+   * Asked at start and of each new process. The feed is fetched anew then.
+   */
+  lacks?(place: FeedPosition): Promise<boolean>;
   /** Everything that is in force, as bodies: what the journal is shortened to. */
   snapshot(): readonly Uint8Array[];
   /**
@@ -52,6 +63,10 @@ export class NamedFeed {
   private readonly queue: ApplyQueue;
   /** Up to where everything is in force; undefined until that is known. */
   private applied: FeedPosition | undefined;
+  /** Counts how often the feed started over: what was begun before is acknowledged no more. */
+  private era = 0;
+  /** Process of the data plane that answered last. */
+  private process = '';
 
   /** Reads the journal. Throws when the disk cannot be used. */
   constructor(options: NamedFeedOptions) {
@@ -78,7 +93,11 @@ export class NamedFeed {
   start(): void {
     const { position } = this.journal;
     const bodies = this.journal.take();
-    if (position.epoch > 0n) this.force(() => this.options.owner.replace(bodies), position);
+    if (position.epoch === 0n) return;
+    this.force(async () => {
+      await this.options.owner.replace(bodies);
+      await this.ask(position);
+    }, position);
   }
 
   status(report: NodeReport): void {
@@ -110,6 +129,7 @@ export class NamedFeed {
       const target = event.value.feeds.find(({ feed }) => feed === name);
       if (target) this.follower.onTarget(target);
     } else if (event.case === 'connected') this.follower.onConnected();
+    else if (event.case === 'dataPlaneStatus') this.onProcess(event.value.instanceId);
   }
 
   async maintain(): Promise<void> {
@@ -125,17 +145,46 @@ export class NamedFeed {
     return this.journal.close();
   }
 
+  private onProcess(instanceId: string): void {
+    if (instanceId === this.process) return;
+    this.process = instanceId;
+    this.queue.hurry();
+    if (!this.options.owner.lacks) return;
+    this.queue.add(
+      // After what was begun before.
+      async () => {
+        if (this.applied) await this.ask(this.applied);
+      },
+      () => undefined,
+    );
+  }
+
+  /** Fetches the feed anew where the data plane lacks some of it. */
+  private async ask(place: FeedPosition): Promise<void> {
+    const { name, owner, log } = this.options;
+    if (!(await owner.lacks?.(place))) return;
+    log.warn('the data plane lacks a part of a feed, it is fetched anew', { feed: name, sequence: place.sequence });
+    this.era++;
+    this.applied = undefined;
+    this.queue.clear();
+    this.journal.forget();
+    this.follower.fetch();
+  }
+
   /** Journals changes that follow, and puts them in force. */
   private take(bodies: readonly Uint8Array[], to: Pick<FeedPosition, 'epoch' | 'sequence' | 'mark'>): void {
     this.journal.append(bodies, to);
     const { position } = this.journal;
     this.force(async () => {
-      for (const body of bodies) await this.options.owner.apply(body);
+      for (const [index, body] of bodies.entries())
+        await this.options.owner.apply(body, index === bodies.length - 1 ? position : undefined);
     }, position);
   }
 
   private force(run: () => void | Promise<void>, position: FeedPosition): void {
+    const { era } = this;
     this.queue.add(run, () => {
+      if (era !== this.era) return;
       this.applied = position;
       this.options.applied(position);
     });
@@ -143,6 +192,7 @@ export class NamedFeed {
 
   private async pull(channel: NodeChannel, signal: AbortSignal, answered: () => void): Promise<boolean> {
     const { name, owner, log } = this.options;
+    const { era } = this;
     const base = this.journal.position;
     const after = base.epoch === 0n ? {} : { after: base };
     const bodies: Uint8Array[] = [];
@@ -164,11 +214,13 @@ export class NamedFeed {
     }
     const { position } = page;
     if (!position) throw new Error('the console returned no position');
+    // What was asked for does not follow any more.
+    if (era !== this.era) return true;
     answered();
     if (reset) {
       this.journal.position = position;
       this.queue.clear();
-      this.force(() => owner.replace(bodies), position);
+      this.force(() => owner.replace(bodies, position), position);
       await this.journal
         .rewrite(bodies)
         .catch((error) => log.error('feed not written to its journal', { feed: name, error }));

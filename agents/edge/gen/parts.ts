@@ -7,7 +7,9 @@ import { sessionTicketKeysPart } from '../keys/session-ticket-keys.part.ts';
 import { allowListPart } from '../nft/allow-list.part.ts';
 import { kernelBansPart } from '../nft/kernel-bans.part.ts';
 import { originPolicyPart } from '../origin-test/origin-policy.part.ts';
+import { purgesPart } from '../purges/purges.part.ts';
 import { appliedPart } from '../run/applied.part.ts';
+import { cacheUsagePart } from '../run/cache-usage.part.ts';
 import { capabilitiesPart } from '../run/capabilities.part.ts';
 import { clockPart } from '../run/clock.part.ts';
 import { failingSitesPart } from '../run/failing-sites.part.ts';
@@ -26,7 +28,9 @@ export const PARTS = [
   allowListPart,
   kernelBansPart,
   originPolicyPart,
+  purgesPart,
   appliedPart,
+  cacheUsagePart,
   capabilitiesPart,
   clockPart,
   failingSitesPart,

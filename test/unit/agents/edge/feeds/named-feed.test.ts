@@ -6,6 +6,7 @@ import test, { type ExecutionContext } from 'ava';
 import { type FeedOwner, NamedFeed } from '../../../../../agents/edge/feeds/named-feed.ts';
 import { NodeReport } from '../../../../../agents/edge/lib/node-report.ts';
 import type { NodeChannel } from '../../../../../agents/kit/channel-client.ts';
+import { GetStatusResponseSchema } from '../../../../../proto/gen/svc/edge/v1/edge_pb.js';
 import {
   FeedBatchSchema,
   type FeedPosition,
@@ -228,6 +229,62 @@ for (const outcome of ['continue', 'startOver'] as const) {
     await last.stop();
   });
 }
+
+/** Words of which a data plane keeps its own copy. */
+class KeptWords extends Words {
+  place = 0n;
+  override apply(body: Uint8Array, to?: FeedPosition): void {
+    this.list = [...new Set([...this.list, ...Buffer.from(body).toString().split(' ')])];
+    if (to) this.place = to.sequence;
+  }
+  override replace(bodies: readonly Uint8Array[], to?: FeedPosition): void {
+    for (const body of bodies) this.apply(body);
+    if (to) this.place = to.sequence;
+  }
+  override snapshot(): Uint8Array[] {
+    return [];
+  }
+  async lacks({ sequence }: FeedPosition): Promise<boolean> {
+    return this.place < sequence;
+  }
+}
+
+test('a data plane that lacks a part of what it keeps gets everything anew, and the node acknowledges that alone', async (t) => {
+  const { console, start } = setUp(t);
+  const kept = new KeptWords();
+  const node = start(kept);
+  node.feed.event({ case: 'target', value: console.target });
+  await node.reached();
+  for (const word of ['one', 'two', 'three']) node.push(word);
+  await node.reached();
+  await node.feed.maintain();
+  const status = (instanceId: string) => create(GetStatusResponseSchema, { instanceId });
+  const asked = console.asked.length;
+  node.feed.event({ case: 'dataPlaneStatus', value: status('first') });
+  node.push('four');
+  await node.reached();
+  t.deepEqual([console.asked.length, kept.list.length], [asked, 4], 'it lacks nothing');
+
+  // Another process has an older copy.
+  Object.assign(kept, { list: ['one'], place: 1n });
+  const acknowledged = node.applied.length;
+  node.feed.event({ case: 'dataPlaneStatus', value: status('second') });
+  await until(t, 'a second acknowledgement', () => node.applied.length > acknowledged);
+  t.deepEqual([kept.list, kept.place, console.asked.at(-1)], [console.words, 4n, undefined]);
+  await node.stop();
+
+  // It lost some while the agent was away.
+  Object.assign(kept, { list: ['one'], place: 1n });
+  const next = start(kept);
+  await next.reached();
+  t.deepEqual([kept.list, next.applied], [console.words, [4n]]);
+  await next.stop();
+  console.asked.length = 0;
+  const last = start(kept);
+  await last.reached();
+  t.deepEqual([kept.list, console.asked], [console.words, []]);
+  await last.stop();
+});
 
 test('a crash in the middle of a change leaves the node at the change before', async (t) => {
   const { console, path, start } = setUp(t);
