@@ -9,7 +9,15 @@ import { root } from '../../bin/lib/root.ts';
 import { freePort } from '../lib/servers.ts';
 
 const GATEWAY = ['api-gateway', 'auth', 'access-keys', 'account', 'system'];
-const WORKER = ['housekeeping', 'relay', 'revision-fanout', 'canary-fanout', 'ban-fanout', 'acme-fanout'];
+const WORKER = [
+  'housekeeping',
+  'relay',
+  'revision-fanout',
+  'canary-fanout',
+  'ban-fanout',
+  'acme-fanout',
+  'purge-fanout',
+];
 const ALONE = ['protection', 'bans', 'waf', 'usage', 'node-channel'];
 
 /** Services of each process by its name; `sites` gets those that are in no other. */

@@ -4,6 +4,7 @@ import { errors as account } from '../resources/account.codes.ts';
 import { errors as acmeDirectory } from '../resources/acme-directory.codes.ts';
 import { errors as bans } from '../resources/bans.codes.ts';
 import { errors as bulkRedirects } from '../resources/bulk-redirects.codes.ts';
+import { errors as cacheTasks } from '../resources/cache-tasks.codes.ts';
 import { errors as certificateRequests } from '../resources/certificate-requests.codes.ts';
 import { errors as certificates } from '../resources/certificates.codes.ts';
 import { errors as changes } from '../resources/changes.codes.ts';
@@ -39,6 +40,7 @@ export const ERROR_LISTS = [
   acmeDirectory,
   bans,
   bulkRedirects,
+  cacheTasks,
   certificateRequests,
   certificates,
   changes,

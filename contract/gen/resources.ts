@@ -6,6 +6,7 @@ import * as addresses from '../resources/addresses.ts';
 import * as auditLogs from '../resources/audit-logs.ts';
 import * as bans from '../resources/bans.ts';
 import * as bulkRedirects from '../resources/bulk-redirects.ts';
+import * as cacheTasks from '../resources/cache-tasks.ts';
 import * as cacheZone from '../resources/cache-zone.ts';
 import * as ccTemplate from '../resources/cc-template.ts';
 import * as certificateRequests from '../resources/certificate-requests.ts';
@@ -67,6 +68,7 @@ export const RESOURCE_FILES = [
   auditLogs,
   bans,
   bulkRedirects,
+  cacheTasks,
   cacheZone,
   ccTemplate,
   certificateRequests,

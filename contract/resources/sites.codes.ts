@@ -32,7 +32,7 @@ export const siteFeatures = {
   sessionAffinity: { capability: 'session-affinity-v1', configured: true },
   originHttp2: { capability: 'origin-http2-v1', configured: true },
   errorPages: { capability: 'error-pages-v1', configured: true },
-  purgeByTag: { capability: 'purge-tag-v1', configured: false },
+  purgeByTag: { capability: 'purge-tag-v1', configured: true },
   prefetchVariants: { capability: 'prefetch-v2', configured: false },
   siteContent: { capability: 'site-content-v1', configured: true },
 } satisfies SiteFeatureEntries;

@@ -97,6 +97,7 @@ export function compileCache({ cacheRules, cacheSettings, ...compiled }: StoredC
     ...compiled.features,
     ...cacheRules.flatMap(capabilitiesOfCacheRule),
     ...(newer ? ['site-content-v1'] : []),
+    ...(rangeSlice ? ['range-slice-v1'] : []),
   ];
   return {
     body: toBinary(SiteCacheSchema, message),

@@ -42,6 +42,7 @@ export interface BeatRow {
   failingSites: readonly object[];
   originHealth: object;
   originTraffic: object;
+  cacheUsage: object | null;
   /** What the node channel refuses the node for at the moment. */
   authError: string | null;
 }
@@ -87,13 +88,13 @@ export async function writeBeats(pool: Queries, rows: readonly BeatRow[]): Promi
         certificate_not_after = v."certificateNotAfter", challenge_keys_version = v."challengeKeysVersion",
         session_ticket_keys_version = v."sessionTicketKeysVersion", reported_at = v."lastSeenAt",
         failing_sites = coalesce(v."failingSites", '[]'), origin_health = coalesce(v."originHealth", s.origin_health),
-        origin_traffic = coalesce(v."originTraffic", '{}')
+        origin_traffic = coalesce(v."originTraffic", '{}'), cache_usage = coalesce(v."cacheUsage", s.cache_usage)
       from jsonb_to_recordset($1::jsonb) as v(
         "nodeId" text, "lastSeenAt" timestamptz, info jsonb, features text[], "missingFeatures" text[],
         metrics jsonb, "banStatus" jsonb, "remoteAddress" text, "dataPlaneHealthy" boolean,
         "dataPlaneInstance" text, message text, "certificateNotAfter" timestamptz,
         "challengeKeysVersion" bigint, "sessionTicketKeysVersion" bigint, "failingSites" jsonb, "originHealth" jsonb,
-        "originTraffic" jsonb,
+        "originTraffic" jsonb, "cacheUsage" jsonb,
         "authError" text)
       where s.node_id = v."nodeId"
       returning s.node_id, coalesce(old.last_seen_at < new.last_seen_at - make_interval(secs => ${ONLINE_SECONDS}), true)

@@ -71,6 +71,7 @@ export interface NodeRow {
   certificate_fingerprint: string | null;
   certificate_not_after: Date | null;
   cache_max_size_gb: number | null;
+  cache_usage: Record<string, unknown> | null;
 }
 
 const FROM = `
@@ -86,7 +87,7 @@ const ONLINE = `coalesce(s.last_seen_at > now() - make_interval(secs => ${ONLINE
 const COLUMNS = `
   select n.id, n.name, n.cluster_id, c.name as cluster_name, n.node_group_id, g.name as node_group_name,
          r.name as region_name, n.status, n.cache_max_size_gb, n.enrolled_at, n.updated_at, ${ONLINE} as online,
-         s.last_seen_at, s.info, s.features, s.missing_features, s.metrics, s.ban_status, s.remote_address,
+         s.last_seen_at, s.info, s.features, s.missing_features, s.metrics, s.ban_status, s.cache_usage, s.remote_address,
          s.auth_error, s.data_plane_healthy, s.message, s.epoch::text, s.revision::text, s.set_hash, s.failed,
          h.epoch::text as target_epoch, h.revision::text as target_revision,
          k.fingerprint as certificate_fingerprint, k.not_after as certificate_not_after`;

@@ -3,6 +3,7 @@ import { feature as acmeFanout } from '../acme-fanout/feature.ts';
 import { feature as auditLogs } from '../audit-logs/feature.ts';
 import { feature as bans } from '../bans/feature.ts';
 import { feature as bulkRedirects } from '../bulk-redirects/feature.ts';
+import { feature as cacheTasks } from '../cache-tasks/feature.ts';
 import { feature as cache } from '../cache/feature.ts';
 import { feature as certificates } from '../certificates/feature.ts';
 import { feature as changes } from '../changes/feature.ts';
@@ -32,6 +33,7 @@ export const FEATURES = [
   auditLogs,
   bans,
   bulkRedirects,
+  cacheTasks,
   cache,
   certificates,
   changes,

@@ -9,6 +9,7 @@ import { MAX_FAILED_ENTRIES, type PlaceRow, type PositionRow } from '../../model
 import type { BanStatus } from '../../proto/gen/svc/node/v1/bans_pb.js';
 import type { FailedEntry } from '../../proto/gen/svc/node/v1/config_pb.js';
 import type {
+  CacheUsage,
   GeoIpDatabase,
   HeartbeatRequest,
   Metrics,
@@ -116,6 +117,7 @@ export function readBeat(
     failingSites: readFailingSites(request.failingSites),
     originHealth: readOriginHealth(request.originHealth),
     originTraffic: readOriginTraffic(request.originTraffic),
+    cacheUsage: request.cache ? readCacheUsage(request.cache, now) : null,
     addresses: addressEntries(request.info, remoteAddress),
     unappliedIds: unappliedIds(request.bans),
   };
@@ -203,6 +205,10 @@ function readBanStatus(status: BanStatus, now: Date): object {
     autoEvicted: count(status.autoEvicted),
     reportedAt: now.toISOString(),
   };
+}
+
+function readCacheUsage({ usedBytes, maxBytes }: CacheUsage, now: Date): object {
+  return { usedBytes: count(usedBytes), maxBytes: count(maxBytes), measuredAt: now.toISOString() };
 }
 
 function unappliedIds(status: BanStatus | undefined): string[] {

@@ -46,7 +46,7 @@ export function presentNode(row: NodeRow): NodeOutput {
     dataPlaneHealthy: row.data_plane_healthy ?? false,
     banStatus: row.ban_status as NodeOutput['banStatus'],
     metrics: row.metrics as NodeOutput['metrics'],
-    cache: { maxSizeGb: row.cache_max_size_gb, usage: null },
+    cache: { maxSizeGb: row.cache_max_size_gb, usage: row.cache_usage as NodeOutput['cache']['usage'] },
     geoip: (info.geoip ?? null) as NodeOutput['geoip'],
   };
 }

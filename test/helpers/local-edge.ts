@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import type { ExecutionContext } from 'ava';
 import { freePort } from '../../bench/lib/servers.ts';
 import { startTestConsole, type TestConsole } from './console.ts';
-import { startEdgeNode } from './edge-node.ts';
+import { type EdgeNode, startEdgeNode } from './edge-node.ts';
 import { type EdgeAnswer, edgeGet } from './edge-request.ts';
 import type { Api } from './resources.ts';
 
@@ -43,12 +43,12 @@ export async function startLocalEdge(
   t: ExecutionContext,
   { client }: TestConsole,
   clusterId: string,
-): Promise<{ ask: AskEdge }> {
+): Promise<{ ask: AskEdge; edge: EdgeNode }> {
   const port = await freePort();
   const edge = await startEdgeNode({ client, clusterId, listen: `127.0.0.1:${port}`, kernelBans: 'off' });
   t.teardown(async () => {
     if (!t.passed) for (const line of edge.log().split('\n').slice(-40)) t.log(line);
     await edge.stop();
   });
-  return { ask: (host, path) => edgeGet({ host: '127.0.0.1', port }, host, {}, path) };
+  return { edge, ask: (host, path) => edgeGet({ host: '127.0.0.1', port }, host, {}, path) };
 }

@@ -23,7 +23,7 @@ const PROCESSES = {
   usage: ['usage'],
   channel: ['node-channel'],
   moreChannel: ['node-channel'],
-  worker: ['housekeeping', 'relay', 'revision-fanout', 'canary-fanout', 'ban-fanout', 'acme-fanout'],
+  worker: ['housekeeping', 'relay', 'revision-fanout', 'canary-fanout', 'ban-fanout', 'acme-fanout', 'purge-fanout'],
 };
 export type ProcessName = keyof typeof PROCESSES | 'thirdBans';
 

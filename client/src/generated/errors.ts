@@ -84,6 +84,16 @@ export const ERROR_STATUS = {
   BAN_NOT_FOUND: 404,
   /** Some sources name hosts that are not domains of the site; see `data.hosts`. Add the domains or change the sources. */
   BULK_REDIRECT_HOST_UNKNOWN: 400,
+  /** This cache task does not exist. Tasks are kept for 90 days. */
+  CACHE_TASK_NOT_FOUND: 404,
+  /** Some of `urls` are not valid, or no site has their host. `data.urls` names them. Use for example https://shop.example/img/a.png. */
+  CACHE_TASK_URL_INVALID: 400,
+  /** Some of `hosts` are not host names. `data.hosts` names them. Use names without port and wildcard. */
+  CACHE_TASK_HOST_INVALID: 400,
+  /** No site has some of `hosts`. `data.hosts` names them. Use domains of your sites. */
+  CACHE_TASK_HOST_UNKNOWN: 400,
+  /** Some of `tags` are not valid. `data.tags` names them. Use 1 to 128 printable ASCII characters without commas. */
+  CACHE_TASK_TAG_INVALID: 400,
   /** The certificate was uploaded and cannot be renewed by a CA. Upload its successor instead. */
   CERTIFICATE_NOT_ORDERED: 409,
   /** No ACME directory of a custom CA is configured. Set it in the settings first. */

@@ -449,6 +449,45 @@ export interface CacheSettingsInput {
   } | undefined;
 }
 
+export interface CacheTask {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  /** url: purges `urls`. prefix: purges every path that begins with one of `urls`. site: purges all of `siteIds`. host: purges all of `hosts`. tag: purges responses of `siteIds` with one of `tags` in `Cache-Tag`. prefetch and sitemap: not built; the task fails at once with `task_unsupported`. */
+  type: 'url' | 'prefix' | 'site' | 'prefetch' | 'host' | 'tag' | 'sitemap';
+  /** URLs, prefixes, names of sites, hosts or tags of the task, as they were normalized. */
+  targets: string[];
+  sites: LackingNode[];
+  /** Up to 2 entries. */
+  variants: Array<'desktop' | 'mobile'>;
+  maxUrls: number | null;
+  /** pending: no node has finished. running: some have. succeeded: all have, or were skipped. failed: it ended and failed on a node. */
+  state: 'pending' | 'running' | 'succeeded' | 'failed';
+  /** Results of each node of the clusters, by name. */
+  nodes: Array<{
+    /** ID. 1 to 64 characters. */
+    nodeId: string;
+    nodeName: string;
+    state: 'pending' | 'running' | 'succeeded' | 'failed' | 'skipped';
+    /** Empty unless the task failed on the node or was skipped. */
+    message: string;
+    errorCode: 'task_unsupported' | 'task_expired' | 'node_disabled' | null;
+    errorParams: Record<string, string>;
+    /** Prefetched URLs; 0 for purges. */
+    succeeded: number;
+    /** URLs that could not be prefetched; 0 for purges. */
+    failed: number;
+    /** When the node reported the purge, or a later one, as in force. */
+    finishedAt: string | null;
+    /** When a node on which the task expired was back, with its sites purged as a whole. */
+    recoveredAt: string | null;
+  }>;
+  source: 'user' | 'recovery' | 'purge_method';
+  createdByName: string;
+  /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
+  createdAt: string;
+  finishedAt: string | null;
+}
+
 export interface CacheZone {
   /** Largest size of the cache of a node, in GiB. Above it, nodes evict the least recently used responses. 1 to 65536; default 10. */
   maxSizeGb: number;

@@ -10,6 +10,7 @@ import type {
   BulkRedirects,
   CacheRuleInput,
   CacheSettingsInput,
+  CacheTask,
   CcThresholds,
   Certificate,
   CertificateSummary,
@@ -245,6 +246,47 @@ export interface BansDeleteInput {
 }
 
 export type BansDeleteOutput = Record<string, never>;
+
+export interface CacheTasksListInput {
+  /** Site that a task concerns. 1 to 64 characters. */
+  siteId?: string | undefined;
+  /** Page, from 1. 1 to 1000000; default 1. */
+  page?: number | undefined;
+  /** Items per page. 1 to 100; default 20. */
+  pageSize?: number | undefined;
+}
+
+export interface CacheTasksListOutput {
+  items: CacheTask[];
+  /** Number of items on all pages. */
+  total: number;
+}
+
+export interface CacheTasksCreateInput {
+  /** url: purges `urls`. prefix: purges every path that begins with one of `urls`. site: purges all of `siteIds`. host: purges all of `hosts`. tag: purges responses of `siteIds` with one of `tags` in `Cache-Tag`. prefetch and sitemap: not built; the task fails at once with `task_unsupported`. */
+  type: 'url' | 'prefix' | 'site' | 'prefetch' | 'host' | 'tag' | 'sitemap';
+  /** For url, prefix and prefetch; exactly one for sitemap. Absolute URLs. Scheme and port make no difference to purges. A prefix has no query. 1 to 500 entries. */
+  urls?: string[] | undefined;
+  /** For site and tag. 1 to 100 entries. */
+  siteIds?: string[] | undefined;
+  /** For host. Host names without port and wildcard. 1 to 500 entries. */
+  hosts?: string[] | undefined;
+  /** For tag. 1 to 128 printable ASCII characters without commas; case makes no difference. 1 to 500 entries. */
+  tags?: string[] | undefined;
+  /** For prefetch and sitemap. Default: desktop. 1 to 2 entries. */
+  variants?: Array<'desktop' | 'mobile'> | undefined;
+  /** For sitemap: URLs to fetch at most. Default: 1000. 1 to 10000. */
+  maxUrls?: number | undefined;
+}
+
+export type CacheTasksCreateOutput = CacheTask;
+
+export interface CacheTasksGetInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+}
+
+export type CacheTasksGetOutput = CacheTask;
 
 export interface CertificatesListInput {
   /** Part of the name or of a DNS name, case-insensitive. Up to 100 characters. */
@@ -2507,6 +2549,13 @@ export interface ProtectionRehearseInput {
 
 export type ProtectionRehearseOutput = Rehearsal;
 
+export interface SitesPurgeAllInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+}
+
+export type SitesPurgeAllOutput = CacheTask;
+
 export interface SitesRulesGetInput {
   /** ID. 1 to 64 characters. */
   id: string;
@@ -3039,6 +3088,24 @@ export interface Operations {
     output: BansDeleteOutput;
     idempotencyKey: false;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'BAN_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'cacheTasks.list': {
+    input: CacheTasksListInput;
+    output: CacheTasksListOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'cacheTasks.create': {
+    input: CacheTasksCreateInput;
+    output: CacheTasksCreateOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CACHE_TASK_HOST_INVALID' | 'CACHE_TASK_HOST_UNKNOWN' | 'CACHE_TASK_TAG_INVALID' | 'CACHE_TASK_URL_INVALID' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_DISABLED' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
+  'cacheTasks.get': {
+    input: CacheTasksGetInput;
+    output: CacheTasksGetOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'CACHE_TASK_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
   'certificates.list': {
     input: CertificatesListInput;
@@ -3874,6 +3941,12 @@ export interface Operations {
     idempotencyKey: true;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'PROTECTION_POW_DIFFICULTY' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE';
   };
+  'sites.purgeAll': {
+    input: SitesPurgeAllInput;
+    output: SitesPurgeAllOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_DISABLED' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
   'sites.rules.get': {
     input: SitesRulesGetInput;
     output: SitesRulesGetOutput;
@@ -4056,6 +4129,9 @@ export const OPERATIONS = {
   'bans.create': { method: 'POST', path: '/bans', query: false, text: false },
   'bans.preview': { method: 'POST', path: '/bans/preview', query: false, text: false },
   'bans.delete': { method: 'DELETE', path: '/bans/{id}', query: true, text: false },
+  'cacheTasks.list': { method: 'GET', path: '/cache-tasks', query: true, text: false },
+  'cacheTasks.create': { method: 'POST', path: '/cache-tasks', query: false, text: false },
+  'cacheTasks.get': { method: 'GET', path: '/cache-tasks/{id}', query: true, text: false },
   'certificates.list': { method: 'GET', path: '/certificates', query: true, text: false },
   'certificates.rehearse': { method: 'POST', path: '/certificates/rehearse', query: false, text: false },
   'certificates.request': { method: 'POST', path: '/certificates/request', query: false, text: false },
@@ -4195,6 +4271,7 @@ export const OPERATIONS = {
   'protection.get': { method: 'GET', path: '/sites/{id}/protection', query: true, text: false },
   'protection.update': { method: 'PATCH', path: '/sites/{id}/protection', query: false, text: false },
   'protection.rehearse': { method: 'POST', path: '/sites/{id}/protection/rehearse', query: false, text: false },
+  'sites.purgeAll': { method: 'POST', path: '/sites/{id}/purge', query: false, text: false },
   'sites.rules.get': { method: 'GET', path: '/sites/{id}/rules', query: true, text: false },
   'sites.rules.set': { method: 'PUT', path: '/sites/{id}/rules', query: false, text: false },
   'ruleHits.site': { method: 'GET', path: '/sites/{id}/rules/hits', query: true, text: false },
@@ -4258,6 +4335,14 @@ export interface Api {
     list: Call<'bans.list'>;
     /** Previews the effect of creating a ban; changes nothing. `POST /bans/preview`: For operators; a read-only access key is rejected. */
     preview: Call<'bans.preview'>;
+  };
+  cacheTasks: {
+    /** Creates a cache task. Needs the capability `purge-tag-v1`. `POST /cache-tasks`: For operators; a read-only access key is rejected. The body has at most 4194304 bytes. */
+    create: Call<'cacheTasks.create'>;
+    /** Returns a cache task with the result of each node. `GET /cache-tasks/{id}`: For operators; a read-only access key suffices. */
+    get: Call<'cacheTasks.get'>;
+    /** Lists cache tasks, newest first. `GET /cache-tasks`: For operators; a read-only access key suffices. */
+    list: Call<'cacheTasks.list'>;
   };
   certificates: {
     /** Deletes an unused certificate and its key. `DELETE /certificates/{id}`: For operators; a read-only access key is rejected. */
@@ -4616,6 +4701,8 @@ export interface Api {
     originHealth: Call<'sites.originHealth'>;
     /** Publishes the saved settings of a site that no node runs; with canaries, starts one. `POST /sites/{id}/unpublished/publish`: For operators; a read-only access key is rejected. */
     publishUnpublished: Call<'sites.publishUnpublished'>;
+    /** Purges all stored responses of a site. `POST /sites/{id}/purge`: For operators; a read-only access key is rejected. */
+    purgeAll: Call<'sites.purgeAll'>;
     rules: {
       /** Returns the rules of a site. `GET /sites/{id}/rules`: For operators; a read-only access key suffices. */
       get: Call<'sites.rules.get'>;

@@ -99,7 +99,7 @@ const NEEDS: { rules: CacheRule[]; settings?: Partial<StoredCacheSettings>; feat
   { rules: [rule({ cacheSetCookie: true })], features: ['site-content-v1'] },
   { rules: [], settings: { keepCacheTag: true }, features: ['site-content-v1'] },
   { rules: [], settings: { xCache: false }, features: ['site-content-v1'] },
-  { rules: [], settings: { rangeSlice: true }, features: [] },
+  { rules: [], settings: { rangeSlice: true }, features: ['range-slice-v1'] },
   {
     rules: [],
     settings: { cacheKey: { ...DEFAULT_CACHE_KEY, query: 'exclude' as const } },

@@ -1,0 +1,99 @@
+// What visitors get from the cache: rules and purges by API, served by a real edge in front of a real origin, which dies,
+// is away, and comes back.
+import test from 'ava';
+import type { TestConsole } from '../helpers/console.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { startLocalEdge, startLocalOrigin, startNodeConsole } from '../helpers/local-edge.ts';
+import { Api, type Body } from '../helpers/resources.ts';
+
+let running: TestConsole;
+
+test.before('start', async () => {
+  running = await startNodeConsole();
+});
+test.after.always('stop', () => running?.stop());
+
+const HOST = 'cached.example';
+
+test('responses are stored, and nothing is served that is older than its purge', async (t) => {
+  const api = new Api(running);
+  const clusterId = await api.cluster('cached');
+  let asked = 0;
+  const { address, port } = await startLocalOrigin(t, api, (request, response) => {
+    response.setHeader('Cache-Control', 'max-age=600');
+    response.setHeader('Cache-Tag', `all, tag-${request.url}`);
+    response.end(`${request.url} ${++asked}`);
+  });
+  const { ask, edge } = await startLocalEdge(t, running, clusterId);
+  const { id } = await api.site(clusterId, HOST, { origins: [{ address, port }], cacheRules: [{ priority: 10 }] });
+  const get = async (path: string) => {
+    const { status, body, headers } = await ask(HOST, path);
+    return { status, body, word: headers['x-cache'] };
+  };
+  /** The stored response. */
+  const stored = async (path: string) =>
+    (
+      await eventually(async () => {
+        const response = await get(path);
+        return response.status === 200 && response.word === 'HIT' && response;
+      })
+    ).body;
+  const done = (task: Body) =>
+    eventually(async () => (await api.ok('GET', `/cache-tasks/${task.id}`)).state === 'succeeded', {
+      what: `the end of the ${task.type} task`,
+    });
+  const features = async () => api.ok('GET', `/sites/${id}/features`);
+  await eventually(async () => (await features()).cache.available && (await features()).purgeByTag.available);
+  t.falsy((await ask(HOST, '/kept/1')).headers['cache-tag']);
+  const kept = await stored('/kept/1');
+
+  const url = (path: string) => `https://${HOST}${path}`;
+  for (const [path, task] of [
+    ['/a?q=1', { type: 'url', urls: [url('/%61?q=1')] }],
+    ['/img/a.png', { type: 'prefix', urls: [url('/img/')] }],
+    ['/tagged', { type: 'tag', siteIds: [id], tags: ['TAG-/tagged'] }],
+  ] as const) {
+    const before = await stored(path);
+    await done(await api.ok('POST', '/cache-tasks', task));
+    const after = await get(path);
+    t.not(after.body, before, `${task.type}: ${after.word}`);
+    t.is(after.word, 'MISS', task.type);
+  }
+  t.is((await get('/kept/1')).body, kept, 'what no purge concerns stays');
+
+  // Caddy dies between a purge and the next request.
+  const killed = await stored('/killed');
+  await done(await api.ok('POST', '/cache-tasks', { type: 'url', urls: [url('/killed')] }));
+  process.kill(edge.pids()!.caddy, 'SIGKILL');
+  const after = await eventually(async () => {
+    const response = await get('/killed');
+    return response.status === 200 && response;
+  });
+  t.not(after.body, killed, `after kill -9: ${after.word}`);
+  t.is(await stored('/kept/1'), kept, 'the store outlives the process');
+
+  // The node is away, and applies what it missed before it reports it.
+  const [missed, missedToo] = [await stored('/missed'), await stored('/host')];
+  await edge.supervisor.stop();
+  const one = await api.ok('POST', '/cache-tasks', { type: 'url', urls: [url('/missed')] });
+  t.is(one.nodes[0].state, 'pending');
+  await edge.start();
+  await done(one);
+  t.not((await get('/missed')).body, missed);
+  t.is(await stored('/kept/1'), kept);
+
+  await done(await api.ok('POST', '/cache-tasks', { type: 'host', hosts: [HOST] }));
+  t.not((await get('/host')).body, missedToo);
+  t.not((await get('/kept/1')).body, kept);
+  const last = await stored('/last');
+  await done(await api.ok('POST', `/sites/${id}/purge`));
+  t.not((await get('/last')).body, last);
+
+  const usage = await eventually(async () => {
+    const { cache } = await api.ok('GET', `/nodes/${edge.nodeId}`);
+    return cache.usage?.usedBytes > 0 && cache.usage;
+  });
+  t.is(usage.maxBytes, 10 * 2 ** 30);
+  await api.ok('PUT', `/nodes/${edge.nodeId}/cache`, { maxSizeGb: 2 });
+  await eventually(async () => (await api.ok('GET', `/nodes/${edge.nodeId}`)).cache.usage.maxBytes === 2 * 2 ** 30);
+});
