@@ -33,7 +33,13 @@ export function copyIn(
 ): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const done = (error: Error | undefined) => (error ? reject(error) : resolve());
-  const data = Buffer.from(rows.map((row) => `${row.map(written).join('\t')}\n`).join(''));
+  let text = '';
+  for (const row of rows) {
+    for (let index = 0; index < row.length; index++)
+      text += index === 0 ? written(row[0]!) : `\t${written(row[index]!)}`;
+    text += '\n';
+  }
+  const data = Buffer.from(text);
   client.query(new CopyQuery(`copy ${table} (${columns.join()}) from stdin`, data, done));
   return promise;
 }
@@ -41,9 +47,10 @@ export function copyIn(
 const SPECIAL = /[\\\t\n\r]/;
 const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' };
 
-function written(field: Field): string | number | boolean {
+function written(field: Field): string {
   if (field === null) return '\\N';
-  if (typeof field !== 'string' || !SPECIAL.test(field)) return field;
+  if (typeof field !== 'string') return String(field);
+  if (!SPECIAL.test(field)) return field;
   return field.replaceAll(/[\\\t\n\r]/g, (character) => ESCAPES[character]!);
 }
 

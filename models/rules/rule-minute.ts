@@ -2,7 +2,7 @@
 import type { Knex } from 'knex';
 import type { PoolClient } from 'pg';
 import { copyIn, minuteTexts } from '../db/copy-in.ts';
-import { sitesOfClusters } from '../sites/sites-of-clusters.ts';
+import type { IsOfCluster } from '../sites/sites-of-clusters.ts';
 import { HOUR_SECONDS, startOf } from '../usage/usage-totals.ts';
 
 const DAY_MS = 86_400_000;
@@ -26,9 +26,13 @@ export interface SummedRule {
 const COLUMNS = ['minute', 'site_id', 'platform', 'rule_id', 'event', 'requests'];
 
 /** Appends counts; those of sites that are not of the cluster, and were not before they were deleted, are left out. */
-export async function appendRuleMinutes(client: PoolClient, sums: readonly SummedRule[], now: Date): Promise<void> {
+export async function appendRuleMinutes(
+  client: PoolClient,
+  sums: readonly SummedRule[],
+  isOfCluster: IsOfCluster,
+  now: Date,
+): Promise<void> {
   const shownFrom = now.getTime() - RULE_DAYS * DAY_MS;
-  const isOfCluster = await sitesOfClusters(client, sums);
   const minuteOf = minuteTexts();
   const rows = sums
     .filter((sum) => sum.minute > shownFrom && isOfCluster(sum))

@@ -1,7 +1,7 @@
 // What nodes counted, stored together with how far their batches are stored.
 import type { PoolClient } from 'pg';
 import { copyIn, minuteTexts } from '../db/copy-in.ts';
-import { sitesOfClusters } from '../sites/sites-of-clusters.ts';
+import type { IsOfCluster } from '../sites/sites-of-clusters.ts';
 
 export interface SummedMinute {
   clusterId: string;
@@ -102,9 +102,12 @@ const COLUMNS = [
  * Appends sums and marks their minutes for the roll-ups. Those of sites that are not of the cluster, and were not before
  * they were deleted, are left out; answers how many are in. '' is traffic of no site.
  */
-export async function appendMinutes(client: PoolClient, sums: readonly SummedMinute[]): Promise<number> {
-  if (sums.length === 0) return 0;
-  const kept = sums.filter(await sitesOfClusters(client, sums));
+export async function appendMinutes(
+  client: PoolClient,
+  sums: readonly SummedMinute[],
+  isOfCluster: IsOfCluster,
+): Promise<number> {
+  const kept = sums.filter(isOfCluster);
   if (kept.length === 0) return 0;
   const minuteOf = minuteTexts();
   const rows = kept.map((sum) => [

@@ -5,6 +5,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import type { PoolClient } from 'pg';
 import { Counter } from 'prom-client';
 import { appendRuleMinutes } from '../../models/rules/rule-minute.ts';
+import { sitesOfClusters } from '../../models/sites/sites-of-clusters.ts';
 import {
   appendMinutes,
   type CursorRow,
@@ -195,6 +196,7 @@ async function storeGroup(client: PoolClient, group: readonly Waiting[]): Promis
   const gaps: GapRow[] = [];
   const sums = new StatsSums();
   const rules = new RuleSums();
+  const siteIds = new Set<string>();
   let summed = 0;
   let begun = performance.now();
   for (const { node, batch } of group) {
@@ -213,6 +215,7 @@ async function storeGroup(client: PoolClient, group: readonly Waiting[]): Promis
       for (const row of batch.rows) {
         sums.add(node.clusterId, row, batch.numbers);
         rules.add(node.clusterId, row);
+        siteIds.add(row.siteId);
       }
       summed += sizeOf(batch);
       if (summed >= ROWS_AT_ONCE) {
@@ -230,15 +233,16 @@ async function storeGroup(client: PoolClient, group: readonly Waiting[]): Promis
     outcome.acknowledged.push(cursor.sequence);
   }
   if (moved.size === 0) return outcome;
+  const isOfCluster = await sitesOfClusters(client, siteIds);
   for (const rows of sums.pieces(ROWS_AT_ONCE)) {
     begun = performance.now();
-    outcome.leftOut.foreign_site += rows.length - (await appendMinutes(client, rows));
+    outcome.leftOut.foreign_site += rows.length - (await appendMinutes(client, rows, isOfCluster));
     // A commit beside it waits until all that was written so far is on disk.
     await restAfter(performance.now() - begun);
   }
   for (const rows of rules.pieces(ROWS_AT_ONCE)) {
     begun = performance.now();
-    await appendRuleMinutes(client, rows, now);
+    await appendRuleMinutes(client, rows, isOfCluster, now);
     await restAfter(performance.now() - begun);
   }
   await moveCursors(client, [...moved], gaps, now);
