@@ -3,6 +3,7 @@ package purge
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -244,6 +245,28 @@ func TestMarksFollowTheKeyOfTheSite(t *testing.T) {
 		c.r.Site = "s"
 		if m.Absent(&c.r) != c.want {
 			t.Errorf("%+v", c.r)
+		}
+	}
+}
+
+// A node reads the marks of all sites before it serves.
+func BenchmarkOpen10000Sites(b *testing.B) {
+	dir := b.TempDir()
+	f, err := Open(dir, New())
+	if err != nil {
+		b.Fatal(err)
+	}
+	marks := make([]Mark, 10_000)
+	for i := range marks {
+		marks[i] = Mark{Position: store.Position{Epoch: 1, Sequence: uint64(i + 1)}, Kind: Site, Site: strconv.Itoa(i)}
+	}
+	f.marks.Add(marks...)
+	if err := f.Keep(); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := Open(dir, New()); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

@@ -10,7 +10,6 @@
 package purge
 
 import (
-	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -59,8 +58,9 @@ const (
 // Marks are all marks of a node. A site without marks costs one load of a map.
 type Marks struct {
 	// Serializes changes.
-	mu    sync.Mutex
-	sites atomic.Pointer[map[string]*site]
+	mu sync.Mutex
+	// By the id of a site, a *site.
+	sites sync.Map
 	at    atomic.Pointer[store.Position]
 }
 
@@ -86,7 +86,6 @@ func newSite() *site {
 // New makes marks for a node that knows of no purge.
 func New() *Marks {
 	m := &Marks{}
-	m.sites.Store(&map[string]*site{})
 	m.at.Store(&store.Position{})
 	return m
 }
@@ -106,7 +105,7 @@ func (m *Marks) AddUpTo(place store.Position, marks ...Mark) {
 		at.Epoch, at.Sequence = place.Epoch, place.Sequence
 	}
 	for i := range marks {
-		m.site(marks[i].Site).add(marks[i])
+		m.newSite(marks[i].Site).add(marks[i])
 		if at.Before(marks[i].Position) {
 			at.Epoch, at.Sequence = marks[i].Epoch, marks[i].Sequence
 		}
@@ -120,17 +119,16 @@ func (m *Marks) Begin(generation uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.at.Store(&store.Position{Generation: generation})
-	m.sites.Store(&map[string]*site{})
+	m.sites.Clear()
 }
 
 // Each calls f with the marks of one site after another.
-func (m *Marks) Each(f func(marks []Mark) error) error {
-	for id, s := range *m.sites.Load() {
-		if err := f(s.all(id)); err != nil {
-			return err
-		}
-	}
-	return nil
+func (m *Marks) Each(f func(marks []Mark) error) (err error) {
+	m.sites.Range(func(id, s any) bool {
+		err = f(s.(*site).all(id.(string)))
+		return err == nil
+	})
+	return err
 }
 
 // all returns the marks of a site.
@@ -151,16 +149,22 @@ func (s *site) all(id string) (marks []Mark) {
 	return marks
 }
 
-// site returns the marks of a site, which may be new. The caller holds the lock.
+// site returns the marks of a site, nil where it has none.
 func (m *Marks) site(id string) *site {
-	sites := *m.sites.Load()
-	if s := sites[id]; s != nil {
-		return s
+	if s, ok := m.sites.Load(id); ok {
+		return s.(*site)
 	}
-	next := maps.Clone(sites)
-	next[id] = newSite()
-	m.sites.Store(&next)
-	return next[id]
+	return nil
+}
+
+// newSite returns the marks of a site, which may be new. The caller holds the lock.
+func (m *Marks) newSite(id string) *site {
+	s := m.site(id)
+	if s == nil {
+		s = newSite()
+		m.sites.Store(id, s)
+	}
+	return s
 }
 
 func pathKey(host, path string) string { return host + "\x00" + path }
@@ -294,7 +298,7 @@ func (m *Marks) Absent(r *Stored) bool {
 	if r.Position.Generation != m.at.Load().Generation {
 		return true
 	}
-	s := (*m.sites.Load())[r.Site]
+	s := m.site(r.Site)
 	if s == nil {
 		return false
 	}
@@ -359,7 +363,7 @@ func decoded(query string) string {
 
 // Counts are how many marks a site has, for metrics and tests.
 func (m *Marks) Counts(siteID string) (paths, tags int, floor store.Position) {
-	if s := (*m.sites.Load())[siteID]; s != nil {
+	if s := m.site(siteID); s != nil {
 		s.mu.RLock()
 		defer s.mu.RUnlock()
 		return s.paths, len(s.tags), s.floor
