@@ -12,6 +12,10 @@ export interface SummedMinute {
   /** Decimal. */
   bytesSent: string;
   bytesReceived: string;
+  cacheHits: number;
+  cacheMisses: number;
+  /** Decimal. */
+  cacheHitBytes: string;
   /** JSON objects of counts; null: none. */
   statuses: string | null;
   counts: string | null;
@@ -96,6 +100,9 @@ const COLUMNS = [
   'statuses',
   'counts',
   'latency',
+  'cache_hits',
+  'cache_misses',
+  'cache_hit_bytes',
 ];
 
 /**
@@ -120,6 +127,9 @@ export async function appendMinutes(
     sum.statuses,
     sum.counts,
     sum.latency,
+    sum.cacheHits,
+    sum.cacheMisses,
+    sum.cacheHitBytes,
   ]);
   await copyIn(client, 'usage_minute', COLUMNS, rows);
   await markMinutes(client, kept);

@@ -22,8 +22,10 @@ export interface SitePart {
 }
 
 const PLACE = 'site_id, cluster_id';
+const CACHED = 'cache_hits, cache_misses, cache_hit_bytes';
 /** Sums of rows: amounts, and buckets as far as there are any. */
 const AMOUNTS = `${PLACE}, sum(requests) as requests, sum(bytes_sent) as bytes_sent, sum(bytes_received) as bytes_received,
+  sum(cache_hits) as cache_hits, sum(cache_misses) as cache_misses, sum(cache_hit_bytes) as cache_hit_bytes,
   nullif(array_remove(array[${Array.from(
     { length: LATENCY_BOUNDS_MS.length + 1 },
     (_, bucket) => `sum(latency[${bucket + 1}])`,
@@ -45,23 +47,23 @@ export async function compactWindow(sql: Knex, start: Date, { part, of }: SitePa
     `with taken as (
        delete from usage_minute where minute >= :start::timestamptz and minute < :start::timestamptz + ${WINDOW}
            and (hashtext(site_id) & 1023) % :of = :part
-         returning ${PLACE}, requests, bytes_sent, bytes_received, latency, statuses, counts
+         returning ${PLACE}, requests, bytes_sent, bytes_received, ${CACHED}, latency, statuses, counts
      ), summed as materialized (
        select ${AMOUNTS} from taken group by ${PLACE}
      ), before as (
        delete from usage_window where window_start = :start::timestamptz and (${PLACE}) in (select ${PLACE} from summed)
-         returning ${PLACE}, requests, bytes_sent, bytes_received, latency, statuses, counts
+         returning ${PLACE}, requests, bytes_sent, bytes_received, ${CACHED}, latency, statuses, counts
      ), amounts as (
        select ${AMOUNTS} from (
          select * from summed
-         union all select ${PLACE}, requests, bytes_sent, bytes_received, latency from before) r
+         union all select ${PLACE}, requests, bytes_sent, bytes_received, ${CACHED}, latency from before) r
         group by ${PLACE}
      ), by_status as (${sumsOf('statuses')}
      ), by_name as (${sumsOf('counts')}
      )
      insert into usage_window
-         (window_start, ${PLACE}, requests, bytes_sent, bytes_received, statuses, counts, latency)
-       select :start::timestamptz, ${PLACE}, requests, bytes_sent, bytes_received, statuses, counts, latency
+         (window_start, ${PLACE}, requests, bytes_sent, bytes_received, ${CACHED}, statuses, counts, latency)
+       select :start::timestamptz, ${PLACE}, requests, bytes_sent, bytes_received, ${CACHED}, statuses, counts, latency
          from amounts left join by_status using (${PLACE}) left join by_name using (${PLACE})
         order by ${PLACE}`,
     { start, part, of } as never,

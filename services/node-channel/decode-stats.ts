@@ -33,6 +33,9 @@ export interface CodedMinute {
   requests: number;
   bytesSent: number;
   bytesReceived: number;
+  cacheHits: number;
+  cacheMisses: number;
+  cacheHitBytes: number;
   /** Where its numbers begin: each status before its count, then the counts of the names, then the buckets of latency. */
   at: number;
   statuses: number;
@@ -256,6 +259,9 @@ class MinuteReader {
       else if (number === 4) row.bytesSent = reader.number();
       else if (number === 5) row.bytesReceived = reader.number();
       else if (number === 8) this.#latency.push(reader.number());
+      else if (number === 10) row.cacheHits = reader.number();
+      else if (number === 11) row.cacheMisses = reader.number();
+      else if (number === 12) row.cacheHitBytes = reader.number();
     } else if (kind === LENGTH) {
       if (number === 1) row.siteId = reader.text();
       else if (number === 6) {
@@ -296,6 +302,6 @@ class MinuteReader {
 }
 
 function emptyMinute(): CodedMinute {
-  const none = { requests: 0, bytesSent: 0, bytesReceived: 0 };
+  const none = { requests: 0, bytesSent: 0, bytesReceived: 0, cacheHits: 0, cacheMisses: 0, cacheHitBytes: 0 };
   return { siteId: '', minute: 0, ...none, at: 0, statuses: 0, names: NO_NAMES, latency: 0, rules: NO_RULES };
 }

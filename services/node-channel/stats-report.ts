@@ -130,9 +130,14 @@ function readRow(
     if (index >= MAX_NAMES || !NAME.test(names[index]!)) numbers[counts + index] = 0;
   }
   const latency = row.latency <= BUCKETS ? row.latency : 0;
+  const cacheHits = row.cacheHits <= MAX_REQUESTS ? row.cacheHits : 0;
+  const cacheMisses = row.cacheMisses <= MAX_REQUESTS ? row.cacheMisses : 0;
+  const cacheHitBytes = row.cacheHitBytes <= MAX_BYTES ? row.cacheHitBytes : 0;
+  const cached = { cacheHits, cacheMisses, cacheHitBytes };
   const rules = row.rules.length === 0 ? NO_RULES : row.rules.slice(0, MAX_RULES).filter(isPossible(siteId));
   const ruleMinute = Math.min(minute, told);
-  return { siteId, minute, ruleMinute, requests, bytesSent, bytesReceived, at, statuses, names, latency, rules };
+  const sums = { requests, bytesSent, bytesReceived, ...cached };
+  return { siteId, minute, ruleMinute, ...sums, at, statuses, names, latency, rules };
 }
 
 /** Rules of the platform count for the node; of a site's there are its own, and log rules of the platform. */

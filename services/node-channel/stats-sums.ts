@@ -9,6 +9,9 @@ interface Sum {
   requests: number;
   bytesSent: number;
   bytesReceived: number;
+  cacheHits: number;
+  cacheMisses: number;
+  cacheHitBytes: number;
   statuses: Map<number, number>;
   counts: Map<string, number>;
   latency: number[];
@@ -29,12 +32,15 @@ export class StatsSums {
     sum.requests += row.requests;
     sum.bytesSent += row.bytesSent;
     sum.bytesReceived += row.bytesReceived;
+    sum.cacheHits += row.cacheHits;
+    sum.cacheMisses += row.cacheMisses;
+    sum.cacheHitBytes += row.cacheHitBytes;
     let { at } = row;
     for (let left = row.statuses; left > 0; left--) add(sum.statuses, numbers[at++]!, numbers[at++]!);
     for (const name of row.names) add(sum.counts, name, numbers[at++]!);
     while (sum.latency.length < row.latency) sum.latency.push(0);
     for (let bucket = 0; bucket < row.latency; bucket++) sum.latency[bucket]! += numbers[at++]!;
-    if (sum.bytesSent <= LARGE && sum.bytesReceived <= LARGE) return;
+    if (sum.bytesSent <= LARGE && sum.bytesReceived <= LARGE && sum.cacheHitBytes <= LARGE) return;
     const { siteId, minute } = row;
     this.#full.push({ clusterId, siteId, minute, ...written(sum) });
     sites.delete(siteId);
@@ -63,7 +69,17 @@ export class StatsSums {
 }
 
 function emptySum(): Sum {
-  return { requests: 0, bytesSent: 0, bytesReceived: 0, statuses: new Map(), counts: new Map(), latency: [] };
+  return {
+    requests: 0,
+    bytesSent: 0,
+    bytesReceived: 0,
+    cacheHits: 0,
+    cacheMisses: 0,
+    cacheHitBytes: 0,
+    statuses: new Map(),
+    counts: new Map(),
+    latency: [],
+  };
 }
 
 function written(sum: Sum): Omit<SummedMinute, 'clusterId' | 'siteId' | 'minute'> {
@@ -72,6 +88,9 @@ function written(sum: Sum): Omit<SummedMinute, 'clusterId' | 'siteId' | 'minute'
     requests,
     bytesSent: sum.bytesSent.toString(),
     bytesReceived: sum.bytesReceived.toString(),
+    cacheHits: sum.cacheHits,
+    cacheMisses: sum.cacheMisses,
+    cacheHitBytes: sum.cacheHitBytes.toString(),
     statuses: asObject(statuses),
     counts: asObject(counts),
     latency: latency.length > 0 ? `{${latency.join()}}` : null,

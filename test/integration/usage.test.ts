@@ -641,9 +641,12 @@ test.serial('old minutes become a row of each site, window and cluster, which sa
   const large = 1_000_000_000_000_000n;
   const counted = (at: number, more: Body) => ({ ...minuteOf({ at, sent: large }), ...more });
   const minutes = [
-    counted(hour, { statuses: [{ code: 200, count: 3n }], latency: [1n, 2n] }),
+    counted(hour, { statuses: [{ code: 200, count: 3n }], latency: [1n, 2n], cacheHits: 2n, cacheHitBytes: large }),
     counted(hour + 60, { statuses: [{ code: 200, count: 4n }], counts: [{ name: 'blocked.ban', count: 5n }] }),
-    counted(hour + 299, { statuses: [{ code: 404, count: 1n }], latency: [0n, 1n, 7n] }),
+    counted(hour + 299, {
+      ...{ statuses: [{ code: 404, count: 1n }], latency: [0n, 1n, 7n] },
+      ...{ cacheHits: 1n, cacheMisses: 4n, cacheHitBytes: 5n },
+    }),
     counted(hour + 300, {}),
   ];
   await report([], { minutes });
@@ -670,11 +673,15 @@ test.serial('old minutes become a row of each site, window and cluster, which sa
     requests: '14',
     bytes_sent: String(14n * large),
     bytes_received: '140',
+    ...{ cache_hits: '3', cache_misses: '4', cache_hit_bytes: String(large + 5n) },
     statuses: { 200: 7, 404: 1 },
     counts: { 'blocked.ban': 5 },
     latency: [1, 3, 7],
   };
-  const none = { statuses: null, counts: null, latency: null };
+  const none = {
+    ...{ cache_hits: '0', cache_misses: '0', cache_hit_bytes: '0' },
+    ...{ statuses: null, counts: null, latency: null },
+  };
   const second = { requests: '1', bytes_sent: String(large), bytes_received: '10', ...none };
   t.deepEqual(await stored(), [
     [hour, first],

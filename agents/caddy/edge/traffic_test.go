@@ -268,6 +268,9 @@ func drainInto(h *edge, sums map[string]*nodev1.SiteMinute, acknowledged *uint64
 		sum.Requests += minute.GetRequests()
 		sum.BytesSent += minute.GetBytesSent()
 		sum.BytesReceived += minute.GetBytesReceived()
+		sum.CacheHits += minute.GetCacheHits()
+		sum.CacheMisses += minute.GetCacheMisses()
+		sum.CacheHitBytes += minute.GetCacheHitBytes()
 		sum.Statuses = append(sum.Statuses, minute.GetStatuses()...)
 	}
 }

@@ -41,7 +41,7 @@ func Response(c *core.Core) exchange.ResponseStage {
 		if known {
 			word = l.word
 		}
-		exchange.CacheStatus.Of(x).Word = wordNames[word]
+		*exchange.CacheStatus.Of(x) = word.state()
 		x.Mark(wordCounts[word])
 		cache.counts.add(word)
 		if s.hide {

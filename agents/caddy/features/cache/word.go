@@ -33,6 +33,15 @@ var wordValues, wordCounts = func() (values [words][]string, counts [words]excha
 // String is the word.
 func (w Word) String() string { return wordNames[w] }
 
+// state is the fact that the word becomes.
+func (w Word) state() exchange.CacheState {
+	return exchange.CacheState{
+		Word: wordNames[w],
+		Hit:  w == Hit || w == Stale || w == Updating || w == Revalidated,
+		Miss: w == Miss || w == Expired,
+	}
+}
+
 // counters count responses by their word since the process began.
 type counters struct{ words [words]atomic.Uint64 }
 

@@ -22,6 +22,7 @@ type counter struct {
 	first   [firstFigures]firstFigure
 	keyed   atomic.Pointer[[]keyedFigure]
 	latency [exchange.LatencyBuckets]atomic.Uint64
+	cached  cacheFigures
 
 	siteID string
 	// Answers 5xx that no edge made.
@@ -31,6 +32,18 @@ type counter struct {
 	fared fared
 	grow  sync.Mutex
 	rules ruleFigures
+}
+
+// cacheFigures count what the cache did for a site.
+type cacheFigures struct{ hits, misses, hitBytes atomic.Uint64 }
+
+// answered counts a response that begins to leave.
+func (f *cacheFigures) answered(state exchange.CacheState) {
+	if state.Hit {
+		f.hits.Add(1)
+	} else if state.Miss {
+		f.misses.Add(1)
+	}
 }
 
 // firstFigures is for the statuses that most sites answer with most often.
@@ -113,6 +126,7 @@ func (c *counter) take(put func(f field, n uint64)) (originErrors uint64) {
 	give(fieldRequests, c.requests.Swap(0))
 	give(fieldSent, sent)
 	give(fieldReceived, received)
+	c.cached.take(give)
 	for i := range c.latency {
 		if c.latency[i].Load() > 0 {
 			give(fieldLatency+field(i), c.latency[i].Swap(0))
@@ -134,6 +148,17 @@ func (c *counter) take(put func(f field, n uint64)) (originErrors uint64) {
 		originErrors = c.originErrors.Swap(0)
 	}
 	return originErrors
+}
+
+func (f *cacheFigures) take(give func(f field, n uint64)) {
+	for _, each := range [...]struct {
+		field field
+		n     *atomic.Uint64
+	}{{fieldCacheHits, &f.hits}, {fieldCacheMisses, &f.misses}, {fieldCacheHitBytes, &f.hitBytes}} {
+		if each.n.Load() > 0 {
+			give(each.field, each.n.Swap(0))
+		}
+	}
 }
 
 // refused counts a request that the server answered before any stage saw it.

@@ -9,6 +9,10 @@ const (
 	fieldRequests field = 1
 	fieldSent     field = 2
 	fieldReceived field = 3
+	// Responses that the cache had, those it did not have, and what the former took.
+	fieldCacheHits     field = 4
+	fieldCacheMisses   field = 5
+	fieldCacheHitBytes field = 6
 	// And one for each bucket.
 	fieldLatency field = 0x100
 	// And the status.

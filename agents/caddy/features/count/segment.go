@@ -355,6 +355,12 @@ func readFigure(m *nodev1.SiteMinute, f field, value uint64, names []string, rul
 		m.BytesSent += value
 	case f == fieldReceived:
 		m.BytesReceived += value
+	case f == fieldCacheHits:
+		m.CacheHits += value
+	case f == fieldCacheMisses:
+		m.CacheMisses += value
+	case f == fieldCacheHitBytes:
+		m.CacheHitBytes += value
 	case f.isLatency():
 		if m.Latency == nil {
 			m.Latency = make([]uint64, exchange.LatencyBuckets)

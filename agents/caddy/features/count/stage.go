@@ -36,11 +36,15 @@ func Answered(node *core.Core) exchange.ResponseStage {
 		}
 		c.add(statusField(a.Status))
 		c.marks(x)
+		if state, known := exchange.CacheStatus.Known(x); known {
+			c.cached.answered(state)
+		}
 		c.Touch()
 	}
 }
 
-// Finish counts how long an exchange took, tunnels excepted, and what was marked since its answer began.
+// Finish counts how long an exchange took, tunnels excepted, what the cache sent of it, and what was marked since its answer
+// began.
 func Finish(node *core.Core) exchange.FinishStage {
 	stats := Of(node)
 	return func(x *exchange.Exchange) {
@@ -51,6 +55,10 @@ func Finish(node *core.Core) exchange.FinishStage {
 		c.marks(x)
 		if !x.Tunnelled() {
 			c.latency[exchange.LatencyBucket(time.Since(x.Begun))].Add(1)
+		}
+		if state, known := exchange.CacheStatus.Known(x); known && state.Hit {
+			_, sent := x.Traffic()
+			c.cached.hitBytes.Add(uint64(sent))
 		}
 		c.Touch()
 	}

@@ -56,6 +56,7 @@ test('what cannot be is left out, and the rest of its batch counts', (t) => {
           { name: '"', count: 1n },
         ],
         latency: [1n, 2n],
+        ...{ cacheHits: 3n, cacheMisses: 2n ** 63n, cacheHitBytes: 4n },
       }),
       row(minute, { latency: new Array(LATENCY_BOUNDS_MS.length + 2).fill(1n) }),
     ],
@@ -69,6 +70,7 @@ test('what cannot be is left out, and the rest of its batch counts', (t) => {
     statuses: '{"200":1}',
     counts: '{"blocked.ban":2}',
     latency: '{1,2}',
+    ...{ cacheHits: 3, cacheMisses: 0, cacheHitBytes: '4' },
   });
   t.is(rows[1]!.latency, 0);
 });
@@ -105,7 +107,8 @@ test('batches of a second are summed by cluster, site and minute', (t) => {
   });
   for (let turn = 0; turn < 6; turn++) for (const each of rows) sums.add('c', each, numbers);
   sums.add('d', rows[0]!, numbers);
-  const none = { bytesReceived: '0', counts: null, siteId: 's' };
+  const cached = { cacheHits: 0, cacheMisses: 0, cacheHitBytes: '0' };
+  const none = { bytesReceived: '0', ...cached, counts: null, siteId: 's' };
   t.deepEqual(
     [...sums.pieces(2)].map(({ length }) => length),
     [2, 1],

@@ -1343,6 +1343,25 @@ export declare type SiteMinute = Message<"svc.node.v1.SiteMinute"> & {
    * @generated from field: repeated svc.node.v1.RuleCount rules = 9;
    */
   rules: RuleCount[];
+
+  /**
+   * Requests of sites that cache. Hits got a stored response: HIT, STALE, UPDATING, REVALIDATED. Misses are MISS and EXPIRED.
+   *
+   * @generated from field: uint64 cache_hits = 10;
+   */
+  cacheHits: bigint;
+
+  /**
+   * @generated from field: uint64 cache_misses = 11;
+   */
+  cacheMisses: bigint;
+
+  /**
+   * Part of bytes_sent: responses of hits, headers as HTTP/1.1 writes them. They count when the response has left.
+   *
+   * @generated from field: uint64 cache_hit_bytes = 12;
+   */
+  cacheHitBytes: bigint;
 };
 
 /**

@@ -2589,7 +2589,12 @@ type SiteMinute struct {
 	Latency []uint64 `protobuf:"varint,8,rep,packed,name=latency,proto3" json:"latency,omitempty"`
 	// Requests under rules, from nodes with rule-log-v1: of log rules and of rules of the WAF the 20 each that
 	// matched most, of the others at most 100.
-	Rules         []*RuleCount `protobuf:"bytes,9,rep,name=rules,proto3" json:"rules,omitempty"`
+	Rules []*RuleCount `protobuf:"bytes,9,rep,name=rules,proto3" json:"rules,omitempty"`
+	// Requests of sites that cache. Hits got a stored response: HIT, STALE, UPDATING, REVALIDATED. Misses are MISS and EXPIRED.
+	CacheHits   uint64 `protobuf:"varint,10,opt,name=cache_hits,json=cacheHits,proto3" json:"cache_hits,omitempty"`
+	CacheMisses uint64 `protobuf:"varint,11,opt,name=cache_misses,json=cacheMisses,proto3" json:"cache_misses,omitempty"`
+	// Part of bytes_sent: responses of hits, headers as HTTP/1.1 writes them. They count when the response has left.
+	CacheHitBytes uint64 `protobuf:"varint,12,opt,name=cache_hit_bytes,json=cacheHitBytes,proto3" json:"cache_hit_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2685,6 +2690,27 @@ func (x *SiteMinute) GetRules() []*RuleCount {
 		return x.Rules
 	}
 	return nil
+}
+
+func (x *SiteMinute) GetCacheHits() uint64 {
+	if x != nil {
+		return x.CacheHits
+	}
+	return 0
+}
+
+func (x *SiteMinute) GetCacheMisses() uint64 {
+	if x != nil {
+		return x.CacheMisses
+	}
+	return 0
+}
+
+func (x *SiteMinute) GetCacheHitBytes() uint64 {
+	if x != nil {
+		return x.CacheHitBytes
+	}
+	return 0
 }
 
 // What became of requests under one rule. Rules of the platform count for the node, site_id "", and their log rules for
@@ -3065,7 +3091,7 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\facknowledged\x18\x01 \x01(\x04R\facknowledged\".\n" +
 	"\bStatsGap\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x03R\x04from\x12\x0e\n" +
-	"\x02to\x18\x02 \x01(\x03R\x02to\"\xce\x02\n" +
+	"\x02to\x18\x02 \x01(\x03R\x02to\"\xb8\x03\n" +
 	"\n" +
 	"SiteMinute\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x16\n" +
@@ -3077,7 +3103,12 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\bstatuses\x18\x06 \x03(\v2\x18.svc.node.v1.StatusCountR\bstatuses\x12/\n" +
 	"\x06counts\x18\a \x03(\v2\x17.svc.node.v1.NamedCountR\x06counts\x12\x18\n" +
 	"\alatency\x18\b \x03(\x04R\alatency\x12,\n" +
-	"\x05rules\x18\t \x03(\v2\x16.svc.node.v1.RuleCountR\x05rules\"\x84\x01\n" +
+	"\x05rules\x18\t \x03(\v2\x16.svc.node.v1.RuleCountR\x05rules\x12\x1d\n" +
+	"\n" +
+	"cache_hits\x18\n" +
+	" \x01(\x04R\tcacheHits\x12!\n" +
+	"\fcache_misses\x18\v \x01(\x04R\vcacheMisses\x12&\n" +
+	"\x0fcache_hit_bytes\x18\f \x01(\x04R\rcacheHitBytes\"\x84\x01\n" +
 	"\tRuleCount\x12\x17\n" +
 	"\arule_id\x18\x01 \x01(\tR\x06ruleId\x12\x1a\n" +
 	"\bplatform\x18\x02 \x01(\bR\bplatform\x12,\n" +
