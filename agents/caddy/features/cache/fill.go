@@ -229,7 +229,10 @@ func (f *fill) store() {
 	f.growing.mu.Unlock()
 	if err == nil && !failing && !f.doomed() {
 		// Failures are counted; the response is fetched again.
-		_, _ = f.growing.writer.Commit(store.KeyOf(f.meta.Key, f.meta.Variant), f.meta)
+		o, failed := f.growing.writer.Commit(store.KeyOf(f.meta.Key, f.meta.Variant), f.meta)
+		if failed == nil && f.doomed() {
+			f.cache.store.Remove(o)
+		}
 		f.cache.uncacheable.clear(f.key.hash)
 	}
 	f.leave()

@@ -232,9 +232,13 @@ func (r *reader) CopyTo(sink exchange.Sink) error {
 	buffer := pieces.Get().(*[piece]byte)
 	for {
 		p, err := r.next(buffer[:], sink)
-		if err != nil || len(p) == 0 {
-			pieces.Put(buffer)
+		if err != nil {
+			// The disk may still have the piece.
 			return err
+		}
+		if len(p) == 0 {
+			pieces.Put(buffer)
+			return nil
 		}
 		if err := sink.Write(p); err != nil {
 			// A server of HTTP/2 may still be writing the piece.

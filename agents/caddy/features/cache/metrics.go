@@ -24,7 +24,7 @@ func (c *Cache) WriteMetrics(w io.Writer) {
 	}{
 		{"stored", counts.Stored.Load()}, {"evicted", counts.Evicted.Load()}, {"inactive", counts.Inactive.Load()},
 		{"damaged", counts.Damaged.Load()}, {"found", counts.Adopted.Load()}, {"deleted", counts.Orphans.Load()},
-		{"failed", counts.WriteErrors.Load()}, {"refused", counts.Refused.Load()},
+		{"failed", counts.WriteErrors.Load()}, {"unreadable", counts.ReadErrors.Load()}, {"refused", counts.Refused.Load()},
 	} {
 		fmt.Fprintf(w, "svc_edge_cache_store_total{event=%q} %d\n", each.event, each.count)
 	}

@@ -78,7 +78,7 @@ func (l *lookup) serve(o *store.Object, word Word) (a *exchange.Answer, done boo
 	var body *store.Body
 	if !s.none && s.part.Length > 0 {
 		var err error
-		if body, err = o.Open(); err != nil {
+		if body, err = o.Open(s.part.From); err != nil {
 			return nil, false
 		}
 	}

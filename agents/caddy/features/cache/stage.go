@@ -81,8 +81,13 @@ func (l *lookup) respond() *exchange.Answer {
 	}
 	for attempt := 0; attempt < 3; attempt++ {
 		if o != nil {
-			if a, done := l.fromStore(o); done {
+			a, done, there := l.fromStore(o)
+			if done {
 				return a
+			}
+			if !there {
+				// What cannot be read need not be validated.
+				o = nil
 			}
 		}
 		a, again := l.fetch(o, attempt == 2)
@@ -128,20 +133,19 @@ func heldOf(m *store.Meta) freshness.Held {
 		StaleWhileRevalidate: m.StaleWhileRevalidate, StaleIfError: m.StaleIfError, NoCache: m.Flags&flagNoCache != 0}
 }
 
-// fromStore responds with what is stored if it may be used as it is.
-func (l *lookup) fromStore(o *store.Object) (a *exchange.Answer, done bool) {
+// fromStore responds with what is stored if it may be used as it is. there is false where it turns out that it cannot be read.
+func (l *lookup) fromStore(o *store.Object) (a *exchange.Answer, done, there bool) {
 	held := heldOf(o.Meta)
 	switch use, _ := held.Use(l.cache.now()); use {
 	case freshness.Fresh:
-		return l.serve(o, Hit)
+		a, done = l.serve(o, Hit)
+		return a, done, done
 	case freshness.StaleWhileValidating:
 		l.validateBehind(o)
-		return l.serve(o, Updating)
+		a, done = l.serve(o, Updating)
+		return a, done, done
 	}
-	if l.x.In.Method == http.MethodHead {
-		return nil, true
-	}
-	return nil, false
+	return nil, l.x.In.Method == http.MethodHead, true
 }
 
 // validateBehind validates what is stored, by a request of the edge's own, unless one is under way.

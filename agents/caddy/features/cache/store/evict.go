@@ -28,6 +28,8 @@ const (
 	samples = 16
 	// Eviction goes on until there is room for more, in parts per hundred of the bound.
 	evictTo = 98
+	// How many objects leave before the log, and other processes, are looked at.
+	evictAtOnce = 4096
 )
 
 // evictAll deletes the objects least recently used, approximately, once the files have more than they may.
@@ -36,11 +38,12 @@ func (s *Store) evictAll() {
 	if s.used.Load() <= most {
 		return
 	}
-	for s.used.Load() > most/100*evictTo {
-		if !s.evictOne() {
+	for range evictAtOnce {
+		if s.used.Load() <= most/100*evictTo || !s.evictOne() {
 			return
 		}
 	}
+	s.wakeEviction()
 }
 
 func (s *Store) evictOne() bool {
@@ -65,13 +68,14 @@ func diskSpace(dir string) (total, free int64, err error) {
 	return int64(st.Blocks) * st.Bsize, int64(st.Bavail) * st.Bsize, nil
 }
 
-// lookAtDisk stops storing while the disk has too little room, and evicts up to 256 MiB for each look.
+// lookAtDisk sees how much may be written until it looks again; it stops storing while the disk has too little room, and evicts up to 256 MiB for each look.
 func (s *Store) lookAtDisk() {
 	total, free, err := s.free(s.dir)
 	if err != nil {
 		return
 	}
 	missing := minFree(total) - free
+	s.room.Store(-missing)
 	s.tight.Store(missing > 0)
 	for until := s.used.Load() - min(missing, 256<<20); missing > 0 && s.used.Load() > until; {
 		if !s.evictOne() {
@@ -93,8 +97,4 @@ func (s *Store) removeInactive() {
 	})
 }
 
-func (s *Store) owns() bool {
-	s.owning.RLock()
-	defer s.owning.RUnlock()
-	return s.owned
-}
+func (s *Store) owns() bool { return s.owned.Load() }

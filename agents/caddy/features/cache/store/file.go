@@ -3,11 +3,8 @@ package store
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"io"
-	"os"
-	"path/filepath"
 	"sync"
 )
 
@@ -18,8 +15,6 @@ const (
 	tailSize  = 32
 	// chunk is how much of a body has one check sum.
 	chunk = 64 << 10
-	// folders is how many the files are spread over.
-	folders = 4096
 	// What a reader takes of the end of a file at first.
 	headRead = 4 << 10
 )
@@ -29,75 +24,111 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // errNotOurs says that a file is torn, of another zone, of another object, or damaged.
 var errNotOurs = errors.New("the file is not the stored response")
 
+// path is where a file is. Those stored one after another are in one folder, so that they share its blocks of the disk.
 func (s *Store) path(id uint64) string {
-	return filepath.Join(s.dir, fmt.Sprintf("%03x", id%folders), fmt.Sprintf("%016x", id))
+	const digits = "0123456789abcdef"
+	b := make([]byte, 0, len(s.dir)+24)
+	b = append(append(b, s.dir...), '/')
+	for shift := 16; shift >= 8; shift -= 4 {
+		b = append(b, digits[id>>shift&15])
+	}
+	b = append(b, '/')
+	for shift := 60; shift >= 0; shift -= 4 {
+		b = append(b, digits[id>>shift&15])
+	}
+	return string(b)
 }
 
 var chunks = sync.Pool{New: func() any { return new([chunk]byte) }}
 
-// Writer takes the body of a response as it comes. Until it has a chunk, nothing is written. Others may read what is there
-// with ReadAt, from several goroutines, while one writes.
+// Writer takes the body of a response as it comes, and writes whole chunks of it. Others may read what is there with ReadAt,
+// from several goroutines, while one writes.
 type Writer struct {
 	store *Store
 	id    uint64
 
-	mu     sync.Mutex
-	small  []byte
-	file   *os.File
-	length int64
-	sums   []uint32
-	ended  bool
+	mu sync.Mutex
+	// The last chunk, which is not in the file.
+	buffer *[chunk]byte
+	file   File
+	// How much came, how much of it is in the file, and check sums.
+	length, flushed int64
+	sums            []uint32
+	ended           bool
+	// The disk may still have the last chunk.
+	lent bool
 }
+
+var (
+	errEnded = errors.New("the writer has ended")
+	errFull  = errors.New("the disk or the zone is too full for the response")
+)
 
 // Write appends to the body. After an error nothing more may be written, and the Writer must be aborted; what was written
 // before can still be read.
 func (w *Writer) Write(p []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.file == nil && len(w.small)+len(p) <= chunk {
-		w.small = append(w.small, p...)
-		w.count(p)
-		return nil
+	if w.ended {
+		return errEnded
 	}
-	if w.file == nil {
-		if err := w.open(); err != nil {
-			return err
+	for len(p) > 0 {
+		if w.buffer == nil {
+			w.buffer = chunks.Get().(*[chunk]byte)
 		}
+		if w.length-w.flushed == chunk {
+			if err := w.flush(); err != nil {
+				return err
+			}
+		}
+		n := copy(w.buffer[w.length-w.flushed:], p)
+		w.count(p[:n])
+		p = p[n:]
 	}
-	if _, err := w.file.WriteAt(p, preamble+w.length); err != nil {
-		return err
-	}
-	w.count(p)
 	return nil
 }
 
-// open creates the file with what came so far.
-func (w *Writer) open() error {
-	file, err := w.store.create(w.id)
+// flush writes a whole chunk. The caller holds the lock.
+func (w *Writer) flush() error {
+	s := w.store
+	if !s.takes(w.length + chunk) {
+		return errFull
+	}
+	file, buffer, id, at := w.file, w.buffer, w.id, preamble+w.flushed
+	made, err := within(s.writes, func() (File, error) {
+		if !s.enter() {
+			return nil, ErrNotStoring
+		}
+		defer s.leave()
+		if file != nil {
+			_, err := file.WriteAt(buffer[:], at)
+			return file, err
+		}
+		file, err := s.disk.Create(s.path(id))
+		if err != nil {
+			return nil, err
+		}
+		if _, err = file.WriteAt(append(s.preamble(), buffer[:]...), 0); err != nil {
+			_ = file.Close()
+			_ = s.disk.Remove(s.path(id))
+		}
+		return file, err
+	}, func(late File) {
+		if file == nil {
+			_ = late.Close()
+			_ = s.disk.Remove(s.path(id))
+		}
+	})
 	if err != nil {
+		w.lent = true
 		return err
 	}
-	if _, err := file.WriteAt(append(w.store.preamble(), w.small...), 0); err != nil {
-		_ = file.Close()
-		_ = os.Remove(file.Name())
-		return err
-	}
-	w.file = file
+	s.spend(chunk)
+	w.file, w.flushed = made, w.length
 	return nil
 }
 
-func (s *Store) create(id uint64) (*os.File, error) {
-	name := s.path(id)
-	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, os.ErrNotExist) {
-		if err = os.MkdirAll(filepath.Dir(name), 0o700); err == nil {
-			file, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-		}
-	}
-	return file, err
-}
-
-func (s *Store) preamble() []byte { return append([]byte(magic), s.zone[:]...) }
+func (s *Store) preamble() []byte { return append([]byte(magic), s.zone.Load()[:]...) }
 
 // count adds bytes to the length and the check sums.
 func (w *Writer) count(p []byte) {
@@ -114,22 +145,20 @@ func (w *Writer) count(p []byte) {
 	}
 }
 
-// ReadAt reads what was written already.
+// ReadAt reads what was written already. After ErrSlow, p belongs to the disk.
 func (w *Writer) ReadAt(p []byte, at int64) (int, error) {
 	w.mu.Lock()
-	if w.file == nil {
+	if at >= w.flushed {
 		defer w.mu.Unlock()
-		if at >= int64(len(w.small)) {
+		if at >= w.length {
 			return 0, io.EOF
 		}
-		return copy(p, w.small[at:]), nil
+		return copy(p, w.buffer[at-w.flushed:w.length-w.flushed]), nil
 	}
-	file, left := w.file, w.length-at
+	file, left := w.file, w.flushed-at
 	w.mu.Unlock()
-	if left <= 0 {
-		return 0, io.EOF
-	}
-	return file.ReadAt(p[:min(int64(len(p)), left)], preamble+at)
+	p = p[:min(int64(len(p)), left)]
+	return within(w.store.reads, func() (int, error) { return file.ReadAt(p, preamble+at) }, nil)
 }
 
 // Length is how much of the body was written.
@@ -144,13 +173,11 @@ func (w *Writer) Abort() { w.end(true) }
 
 func (w *Writer) end(remove bool) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.ended {
-		return
-	}
+	ended, file := w.ended, w.file
 	w.ended = true
-	if remove && w.file != nil {
-		_ = os.Remove(w.file.Name())
+	w.mu.Unlock()
+	if remove && !ended && file != nil {
+		_ = w.store.delete(w.id)
 	}
 }
 
@@ -159,6 +186,10 @@ func (w *Writer) Release() {
 	w.end(true)
 	if w.file != nil {
 		_ = w.file.Close()
+	}
+	if w.buffer != nil && !w.lent {
+		chunks.Put(w.buffer)
+		w.buffer = nil
 	}
 }
 

@@ -86,7 +86,7 @@ func (g *gathered) Flush() error         { return nil }
 
 // body is what a response would have of an object; what came before a failure counts, too.
 func body(o *Object, from, length int64) ([]byte, error) {
-	b, err := o.Open()
+	b, err := o.Open(from)
 	if err != nil {
 		return nil, err
 	}

@@ -49,11 +49,26 @@ type journal struct {
 	dir string
 
 	mu     sync.Mutex
-	number int
-	file   *os.File
+	open   bool
 	buffer []byte
 	count  int
+
+	// Held while files are written, which nobody else waits for.
+	writing sync.Mutex
+	number  int
+	file    logFile
+	size    int64
+	spare   []byte
 }
+
+type logFile interface {
+	io.WriterAt
+	io.Closer
+}
+
+// maxBuffered is how much of the log is kept in memory while the disk takes none. What is more is lost: it is found by the
+// next sweep, or its file is not.
+const maxBuffered = 16 << 20
 
 func (j *journal) name(kind string, number int) string {
 	return filepath.Join(j.dir, fmt.Sprintf("%s.%d", kind, number))
@@ -75,53 +90,81 @@ func (j *journal) numbers(kind string) (list []int) {
 func (j *journal) append(op uint8, e *entry) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.file != nil {
+	if j.open && len(j.buffer) < maxBuffered {
 		j.buffer = appendRecord(j.buffer, op, e)
 		j.count++
 	}
 }
 
 func (j *journal) flush() error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+	j.writing.Lock()
+	defer j.writing.Unlock()
 	return j.write()
 }
 
+// write writes what was appended. Records that were written in part stay, and are written in the same place by the next call.
+// The caller holds writing.
 func (j *journal) write() error {
-	if j.file == nil || len(j.buffer) == 0 {
+	j.mu.Lock()
+	records := j.buffer
+	j.buffer = j.spare[:0]
+	j.mu.Unlock()
+	if len(records) == 0 {
+		j.spare = records
 		return nil
 	}
-	// A record that was written in part makes the rest of the log void; the sweep finds what it said.
-	_, err := j.file.Write(j.buffer)
-	j.buffer = j.buffer[:0]
+	_, err := j.file.WriteAt(records, j.size)
+	if err == nil {
+		j.size += int64(len(records))
+		if j.spare = records; cap(records) > 1<<20 {
+			j.spare = nil
+		}
+		return nil
+	}
+	j.mu.Lock()
+	j.buffer, j.spare = append(records, j.buffer...), nil
+	j.mu.Unlock()
 	return err
 }
 
 // next begins another log.
 func (j *journal) next() error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	err := j.write()
-	file, failed := os.OpenFile(j.name("log", j.number+1), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if failed != nil {
-		return failed
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	return j.rotate()
+}
+
+func (j *journal) rotate() error {
+	if j.file != nil {
+		_ = j.write()
+	}
+	file, err := os.OpenFile(j.name("log", j.number+1), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
 	}
 	if j.file != nil {
 		_ = j.file.Close()
 	}
-	j.file, j.count = file, 0
+	j.file, j.size = file, 0
 	j.number++
-	return err
+	j.mu.Lock()
+	j.open, j.count = true, 0
+	j.mu.Unlock()
+	return j.write()
 }
 
 func (j *journal) close() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	_ = j.write()
-	if j.file != nil {
-		_ = j.file.Close()
-		j.file = nil
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	if j.file == nil {
+		return
 	}
+	_ = j.write()
+	_ = j.file.Close()
+	j.file = nil
+	j.mu.Lock()
+	j.open, j.buffer = false, nil
+	j.mu.Unlock()
 }
 
 // replay reads the newest checkpoint and the logs since, each up to the first record that is not whole.

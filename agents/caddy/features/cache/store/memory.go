@@ -49,6 +49,16 @@ func (m *memory) put(o *Object) {
 	}
 }
 
+// replace puts an object in the place of another head of it, unless a newer one came.
+func (m *memory) replace(o, next *Object) {
+	p := m.part(o.id)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at := p.byID[o.id]; at != nil && at.Value.(*Object) == o {
+		at.Value = next
+	}
+}
+
 func (m *memory) remove(id uint64) {
 	p := m.part(id)
 	p.mu.Lock()

@@ -2,7 +2,6 @@ package store
 
 import (
 	"hash/crc32"
-	"os"
 
 	"edge.svc/caddy/exchange"
 )
@@ -41,21 +40,45 @@ func (o *Object) estimate() {
 // Body is what reads the body of an object for one response. Close it.
 type Body struct {
 	object *Object
-	file   *os.File
+	file   File
+	// A chunk that was read and checked already.
+	first   *[chunk]byte
+	firstAt int64
 }
 
-// Open opens the body. It fails where the file is gone or, for a body of one chunk, damaged.
-func (o *Object) Open() (*Body, error) {
-	b := &Body{object: o}
+// Open opens the body to copy it from a place on. It fails where the file is gone, or damaged at that place, and where the
+// disk hangs: then nothing was sent, and the origin can be asked.
+func (o *Object) Open(from int64) (*Body, error) {
+	b := &Body{object: o, firstAt: -1}
 	if o.body != nil || o.Length == 0 {
 		return b, nil
 	}
-	file, err := os.Open(o.store.path(o.id))
+	b, err := within(o.store.reads, func() (*Body, error) { return o.open(from) }, (*Body).Close)
 	if err != nil {
-		o.store.drop(o.url, o.id)
+		o.store.damaged(o, err)
 		return nil, err
 	}
-	b.file = file
+	return b, nil
+}
+
+func (o *Object) open(from int64) (*Body, error) {
+	file, err := o.store.disk.Open(o.store.path(o.id))
+	if err != nil {
+		return nil, err
+	}
+	b := &Body{object: o, file: file, firstAt: -1}
+	if o.checked {
+		// The system has the place in memory then.
+		var one [1]byte
+		_, err = file.ReadAt(one[:], preamble+from)
+	} else {
+		b.first, b.firstAt = chunks.Get().(*[chunk]byte), from-from%chunk
+		err = b.read(b.first[:min(chunk, o.Length-b.firstAt)], b.firstAt)
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
 	return b, nil
 }
 
@@ -79,18 +102,25 @@ func (b *Body) CopyTo(sink exchange.Sink, from, length int64) error {
 	case o.checked:
 		return b.copyChecked(sink, from, length)
 	}
-	buffer := chunks.Get().(*[chunk]byte)
-	defer chunks.Put(buffer)
+	buffer := b.first
+	if b.first = nil; buffer == nil {
+		buffer = chunks.Get().(*[chunk]byte)
+	}
 	for at := from - from%chunk; at < from+length; at += chunk {
 		part := buffer[:min(chunk, o.Length-at)]
-		if err := b.read(part, at); err != nil {
-			return err
+		if at != b.firstAt {
+			b.firstAt = -1
+			if err := b.bounded(func() error { return b.read(part, at) }); err != nil {
+				return err
+			}
 		}
 		skip := max(from-at, 0)
 		if err := sink.Write(part[skip:min(int64(len(part)), from+length-at)]); err != nil {
 			return err
 		}
 	}
+	// After a failure, the disk or a server of HTTP/2 may still have the buffer.
+	chunks.Put(buffer)
 	if from == 0 && length == o.Length {
 		o.store.setChecked(o)
 	}
@@ -103,6 +133,12 @@ func (b *Body) read(part []byte, at int64) error {
 	if err == nil && crc32.Checksum(part, castagnoli) != b.object.sums[at/chunk] {
 		err = errNotOurs
 	}
+	return err
+}
+
+// bounded waits for the disk for a bounded time. After a failure that is not passing the object is deleted.
+func (b *Body) bounded(read func() error) error {
+	err := b.object.store.reads.attempt(read, nil)
 	if err != nil {
 		b.object.store.damaged(b.object, err)
 	}
@@ -111,17 +147,17 @@ func (b *Body) read(part []byte, at int64) error {
 
 func (b *Body) copyChecked(sink exchange.Sink, from, length int64) error {
 	if files, ok := sink.(exchange.FileSink); ok {
-		if _, err := b.file.Seek(preamble+from, 0); err != nil {
-			return err
+		if file := b.file.Descriptor(); file != nil {
+			if _, err := file.Seek(preamble+from, 0); err != nil {
+				return err
+			}
+			return files.WriteFile(file, length)
 		}
-		return files.WriteFile(b.file, length)
 	}
 	buffer := chunks.Get().(*[chunk]byte)
-	defer chunks.Put(buffer)
 	for length > 0 {
 		part := buffer[:min(chunk, length)]
-		if _, err := b.file.ReadAt(part, preamble+from); err != nil {
-			b.object.store.damaged(b.object, err)
+		if err := b.bounded(func() error { _, err := b.file.ReadAt(part, preamble+from); return err }); err != nil {
 			return err
 		}
 		if err := sink.Write(part); err != nil {
@@ -129,12 +165,13 @@ func (b *Body) copyChecked(sink exchange.Sink, from, length int64) error {
 		}
 		from, length = from+int64(len(part)), length-int64(len(part))
 	}
+	chunks.Put(buffer)
 	return nil
 }
 
 // load reads an object from its file.
 func (s *Store) load(e entry) (*Object, error) {
-	file, err := os.Open(s.path(e.id))
+	file, err := s.disk.Open(s.path(e.id))
 	if err != nil {
 		return nil, err
 	}

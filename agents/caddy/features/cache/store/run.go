@@ -24,12 +24,14 @@ func (s *Store) Run(stop <-chan struct{}) {
 		switch {
 		case !s.owns():
 			if ok, _ := s.lock.take(); ok {
-				if s.begin() != nil {
+				first, err := s.begin()
+				if err != nil {
 					s.lock.release()
 					break
 				}
 				s.lookAtDisk()
-				go s.sweep(stop)
+				s.sweeping = make(chan struct{})
+				go func() { defer close(s.sweeping); s.sweep(first, stop) }()
 				inactive, disk = now, now
 			}
 		case s.lock.wanted():
@@ -40,7 +42,7 @@ func (s *Store) Run(stop <-chan struct{}) {
 				s.flush()
 				flushed = now
 			}
-			if now.Sub(disk) >= diskEvery {
+			if now.Sub(disk) >= diskEvery || s.room.Load() < 0 {
 				s.lookAtDisk()
 				disk = now
 			}
@@ -72,12 +74,12 @@ func (s *Store) flush() {
 
 // yield ends all writing to the zone, and lets another process have it.
 func (s *Store) yield() {
-	s.owning.Lock()
-	defer s.owning.Unlock()
-	if !s.owned {
+	if !s.owned.Swap(false) {
 		return
 	}
-	s.owned = false
+	for s.writing.Load() > 0 {
+		time.Sleep(time.Millisecond)
+	}
 	if s.log.checkpoint(&s.index) != nil {
 		s.counts.WriteErrors.Add(1)
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -26,49 +27,64 @@ type Options struct {
 	Now func() time.Time
 	// Free tells how large the disk is and how much of it is free; nil asks the system.
 	Free func(dir string) (total, free int64, err error)
+	// Disk is nil for the system's. DiskTimeout is how long a request waits for it; 0 = 5 s.
+	Disk        Disk
+	DiskTimeout time.Duration
 	// Damaged hears of a file that is not what the index says; may be nil.
 	Damaged func(id uint64, err error)
 }
 
 // Store keeps responses. Make it with New, and have it Run.
 type Store struct {
-	dir    string
-	zone   [8]byte
-	now    func() time.Time
-	free   func(string) (int64, int64, error)
-	told   func(uint64, error)
-	index  index
-	vary   varies
-	memory *memory
-	log    journal
-	lock   lock
-	seen   doorkeeper
+	dir  string
+	zone atomic.Pointer[[8]byte]
+	disk Disk
+	// Requests and fills use the disk within these.
+	reads, writes *guard
+	now           func() time.Time
+	free          func(string) (int64, int64, error)
+	told          func(uint64, error)
+	index         index
+	vary          varies
+	memory        *memory
+	log           journal
+	lock          lock
+	seen          doorkeeper
 
 	maxBytes, inactive atomic.Int64
 	used               atomic.Int64
 	lastID             atomic.Uint64
-	// Files with smaller ids are of earlier processes.
-	firstID uint64
-	// The disk has too little room.
+	// The disk has too little room; how many bytes may be written until it has, or is looked at again.
 	tight atomic.Bool
+	room  atomic.Int64
 	swept atomic.Bool
 	evict chan struct{}
+	// Of those that append heads to files.
+	heads [64]sync.Mutex
 
-	// This process may write to the zone.
-	owning sync.RWMutex
-	owned  bool
+	// This process may write to the zone; how many of its goroutines do.
+	owned   atomic.Bool
+	writing atomic.Int64
+	// Closed once the sweep of the last time that the zone was taken has ended.
+	sweeping chan struct{}
 
 	counts Counts
 }
 
 // Counts are counters since the process began.
 type Counts struct {
-	Stored, Evicted, Inactive, Damaged, Adopted, Orphans, WriteErrors, Refused atomic.Uint64
+	Stored, Evicted, Inactive, Damaged, Adopted, Orphans, WriteErrors, ReadErrors, Refused atomic.Uint64
 }
 
 // New makes a store, and touches nothing: Run takes the zone, and loads its index while the store serves.
 func New(o Options) *Store {
-	s := &Store{dir: o.Dir, now: o.Now, free: o.Free, told: o.Damaged, evict: make(chan struct{}, 1)}
+	s := &Store{dir: o.Dir, now: o.Now, free: o.Free, told: o.Damaged, evict: make(chan struct{}, 1), disk: o.Disk,
+		reads: newGuard(o.DiskTimeout), writes: newGuard(o.DiskTimeout)}
+	s.zone.Store(new([8]byte))
+	s.room.Store(1 << 40)
+	if s.disk == nil {
+		s.disk = System{}
+	}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -112,14 +128,35 @@ func (s *Store) Counters() *Counts { return &s.counts }
 // ErrNotStoring says that this process does not write to the zone now.
 var ErrNotStoring = errors.New("the zone takes no response now")
 
-// begin makes the zone this process's own, which holds its lock.
-func (s *Store) begin() error {
-	if err := s.readZone(); err != nil {
-		return err
+// enter reports whether this process may write to the zone, which it then keeps until leave.
+func (s *Store) enter() bool {
+	s.writing.Add(1)
+	if s.owned.Load() {
+		return true
 	}
+	s.writing.Add(-1)
+	return false
+}
+
+func (s *Store) leave() { s.writing.Add(-1) }
+
+// begin makes the zone this process's own, which holds its lock. Files with smaller ids than first are of earlier processes.
+func (s *Store) begin() (first uint64, err error) {
+	if s.sweeping != nil {
+		<-s.sweeping
+	}
+	if err := s.readZone(); err != nil {
+		return 0, err
+	}
+	// What this process knows of an earlier time is not what another one left.
+	s.index.each(func(entries []entry) bool {
+		for i := range entries {
+			s.take(s.index.change(entries[i].url, entries[i].id, func(*entry) bool { return false }))
+		}
+		return true
+	})
 	s.vary.load(s.dir)
-	s.firstID = uint64(s.now().UnixMicro())
-	highest := s.firstID
+	highest := max(uint64(s.now().UnixMicro()), s.lastID.Load())
 	s.log.replay(func(op uint8, e entry) {
 		highest = max(highest, e.id+1)
 		switch op {
@@ -131,27 +168,27 @@ func (s *Store) begin() error {
 			s.take(s.index.change(e.url, e.id, func(*entry) bool { return false }))
 		}
 	})
-	s.firstID = highest
 	s.lastID.Store(highest)
 	if err := s.log.next(); err != nil {
-		return err
+		return 0, err
 	}
-	s.owning.Lock()
-	s.owned = true
-	s.owning.Unlock()
-	return nil
+	s.owned.Store(true)
+	return highest, nil
 }
 
 // readZone reads the name of the zone that its files have, or makes one.
 func (s *Store) readZone() error {
 	name := filepath.Join(s.dir, "zone")
 	b, err := os.ReadFile(name)
-	if err == nil && len(b) == len(s.zone) {
-		copy(s.zone[:], b)
+	zone := &[8]byte{}
+	if err == nil && len(b) == len(zone) {
+		copy(zone[:], b)
+		s.zone.Store(zone)
 		return nil
 	}
-	_, _ = rand.Read(s.zone[:])
-	if err := os.WriteFile(name+".new", s.zone[:], 0o600); err != nil {
+	_, _ = rand.Read(zone[:])
+	s.zone.Store(zone)
+	if err := os.WriteFile(name+".new", zone[:], 0o600); err != nil {
 		return err
 	}
 	return os.Rename(name+".new", name)
@@ -197,7 +234,7 @@ func (s *Store) Find(url uint64, key string, variant func(vary []string) uint64)
 		}
 		return o
 	}
-	o, err := s.load(e)
+	o, err := within(s.reads, func() (*Object, error) { return s.load(e) }, nil)
 	if err == nil && !slices.Equal(o.Vary, s.vary.names(e.vary)) {
 		err = errNotOurs
 	}
@@ -214,8 +251,22 @@ func (s *Store) Find(url uint64, key string, variant func(vary []string) uint64)
 
 func (s *Store) seconds() uint32 { return uint32(s.now().Unix()) }
 
+// passing reports whether a failure says nothing about the file.
+func passing(err error) bool {
+	for _, may := range [...]error{ErrSlow, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN, syscall.EINTR} {
+		if errors.Is(err, may) {
+			return true
+		}
+	}
+	return false
+}
+
 // remove deletes what an entry says because of a failure, where this process may.
 func (s *Store) remove(e entry, why error) {
+	if passing(why) {
+		s.counts.ReadErrors.Add(1)
+		return
+	}
 	if !errors.Is(why, os.ErrNotExist) {
 		s.counts.Damaged.Add(1)
 		if s.told != nil {
@@ -248,26 +299,40 @@ func (s *Store) drop(url, id uint64) bool {
 
 // erase deletes the file of an entry that is not in the index any more.
 func (s *Store) erase(e entry) {
-	s.owning.RLock()
-	defer s.owning.RUnlock()
-	if s.owned {
+	if s.enter() {
 		s.log.append(opRemove, &e)
-		_ = os.Remove(s.path(e.id))
+		s.leave()
+		_ = s.delete(e.id)
 	}
 }
 
-func (s *Store) setChecked(o *Object) {
-	s.index.change(o.url, o.id, func(e *entry) bool { e.flags |= checked; return true })
-	next := *o
-	next.checked = true
-	s.memory.put(&next)
+// delete deletes a file. A hanging disk may do it later.
+func (s *Store) delete(id uint64) error {
+	err := s.writes.attempt(func() error {
+		if !s.enter() {
+			return ErrNotStoring
+		}
+		defer s.leave()
+		return s.disk.Remove(s.path(id))
+	}, nil)
+	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, ErrNotStoring) {
+		s.counts.WriteErrors.Add(1)
+	}
+	return err
 }
 
-// Create begins a response, nil where this process does not store now. url is that of its key.
+func (s *Store) setChecked(o *Object) {
+	if _, ok := s.index.change(o.url, o.id, func(e *entry) bool { e.flags |= checked; return true }); !ok {
+		return
+	}
+	next := *o
+	next.checked = true
+	s.memory.replace(o, &next)
+}
+
+// Create begins a response, nil where this process does not store now.
 func (s *Store) Create() *Writer {
-	s.owning.RLock()
-	defer s.owning.RUnlock()
-	if !s.owned {
+	if !s.owns() {
 		return nil
 	}
 	return &Writer{store: s, id: s.lastID.Add(1)}
@@ -277,7 +342,7 @@ func (s *Store) Create() *Writer {
 // and never while the disk has too little room.
 func (s *Store) Admits(k Key, length int64) bool {
 	switch most := s.maxBytes.Load(); {
-	case s.tight.Load() || length > most/2:
+	case !s.takes(length):
 	case s.used.Load() <= most/5*4, s.seen.again(k):
 		return true
 	}
@@ -285,17 +350,25 @@ func (s *Store) Admits(k Key, length int64) bool {
 	return false
 }
 
+// takes reports whether there is room for a response of so many bytes.
+func (s *Store) takes(length int64) bool {
+	most := s.maxBytes.Load()
+	// Beyond the bound, eviction must catch up first.
+	return !s.tight.Load() && s.room.Load() >= 0 && length <= most/2 && s.used.Load() <= most+most/16
+}
+
+// spend notes bytes that were written to the disk.
+func (s *Store) spend(n int64) {
+	if s.room.Add(-n) < 0 {
+		s.wakeEviction()
+	}
+}
+
 // Commit makes the response a stored one, in place of an earlier one of its key. The Writer is over, but can be read.
 func (w *Writer) Commit(k Key, m *Meta) (*Object, error) {
 	s := w.store
 	vary, ok := s.vary.of(m.Vary)
-	if !ok {
-		w.Abort()
-		return nil, ErrNotStoring
-	}
-	s.owning.RLock()
-	defer s.owning.RUnlock()
-	if !s.owned {
+	if !ok || !s.owns() {
 		w.Abort()
 		return nil, ErrNotStoring
 	}
@@ -308,27 +381,30 @@ func (w *Writer) Commit(k Key, m *Meta) (*Object, error) {
 		return nil, ErrNotStoring
 	}
 	e.size, e.sum = uint64(at)+uint64(len(end)), sum
-	if err := w.finish(end, at); err != nil {
+	if o.Length > 0 && o.Length <= smallBody {
+		o.body = slices.Clone(w.buffer[:o.Length])
+	}
+	if err := w.finish(end); err != nil {
 		s.counts.WriteErrors.Add(1)
 		w.Abort()
 		return nil, err
 	}
-	if w.length <= smallBody {
-		if o.body = w.small; w.length > int64(len(w.small)) {
-			o.body = make([]byte, w.length)
-			if _, err := w.file.ReadAt(o.body, preamble); err != nil {
-				w.Abort()
-				return nil, err
-			}
-		}
+	// The zone may have gone to another process meanwhile, which finds the file.
+	if !s.enter() {
+		w.end(false)
+		return nil, ErrNotStoring
 	}
 	o.estimate()
 	s.memory.put(o)
-	for _, old := range s.place(e) {
-		s.log.append(opRemove, &old)
-		_ = os.Remove(s.path(old.id))
+	replaced := s.place(e)
+	for i := range replaced {
+		s.log.append(opRemove, &replaced[i])
 	}
 	s.log.append(opPut, &e)
+	s.leave()
+	for i := range replaced {
+		_ = s.delete(replaced[i].id)
+	}
 	s.counts.Stored.Add(1)
 	if s.used.Load() > s.maxBytes.Load() {
 		s.wakeEviction()
@@ -337,27 +413,35 @@ func (w *Writer) Commit(k Key, m *Meta) (*Object, error) {
 	return o, nil
 }
 
-// finish writes what is not in the file yet.
-func (w *Writer) finish(end []byte, at int64) error {
+// finish writes what is not in the file yet, and the end.
+func (w *Writer) finish(end []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ended {
-		return ErrNotStoring
+		return errEnded
 	}
-	if w.file != nil {
-		_, err := w.file.WriteAt(end, at)
+	s, file, id, at := w.store, w.file, w.id, preamble+w.flushed
+	var rest []byte
+	if file == nil {
+		rest = make([]byte, 0, preamble+int(w.length)+len(end))
+		rest, at = append(rest, s.preamble()...), 0
+	}
+	if w.buffer != nil {
+		rest = append(rest, w.buffer[:w.length-w.flushed]...)
+	}
+	rest = append(rest, end...)
+	s.spend(int64(len(rest)))
+	return s.writes.attempt(func() error {
+		if !s.enter() {
+			return ErrNotStoring
+		}
+		defer s.leave()
+		if file == nil {
+			return s.disk.Put(s.path(id), rest)
+		}
+		_, err := file.WriteAt(rest, at)
 		return err
-	}
-	file, err := w.store.create(w.id)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	whole := append(append(w.store.preamble(), w.small...), end...)
-	if _, err = file.Write(whole); err != nil {
-		_ = os.Remove(file.Name())
-	}
-	return err
+	}, func() { _ = s.disk.Remove(s.path(id)) })
 }
 
 // maxGrowth is how much all heads of a file may have, in bytes.
@@ -366,25 +450,33 @@ const maxGrowth = 256 << 10
 // Refresh gives an object another head after a validation. It fails where the object is gone, or its file has grown too much:
 // then the response is to be fetched again.
 func (s *Store) Refresh(o *Object, m *Meta) (*Object, error) {
-	s.owning.RLock()
-	defer s.owning.RUnlock()
-	if !s.owned {
-		return nil, ErrNotStoring
-	}
-	file, err := os.OpenFile(s.path(o.id), os.O_WRONLY, 0)
+	return within(s.writes, func() (*Object, error) {
+		if !s.enter() {
+			return nil, ErrNotStoring
+		}
+		defer s.leave()
+		mu := &s.heads[o.id%uint64(len(s.heads))]
+		mu.Lock()
+		defer mu.Unlock()
+		return s.refresh(o, m)
+	}, nil)
+}
+
+func (s *Store) refresh(o *Object, m *Meta) (*Object, error) {
+	file, err := s.disk.Edit(s.path(o.id))
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	info, err := file.Stat()
+	at, err := file.Size()
 	if err != nil {
 		return nil, err
 	}
-	at := info.Size()
 	end, sum := appendEnd(nil, m, o.id, o.Length, at, o.sums)
 	if at-preamble-o.Length+int64(len(end)) > maxGrowth+int64(len(o.sums))*8 {
 		return nil, ErrNotStoring
 	}
+	s.spend(int64(len(end)))
 	if _, err := file.WriteAt(end, at); err != nil {
 		return nil, err
 	}

@@ -10,28 +10,32 @@ import (
 
 // sweep goes through the files of earlier processes, once. A whole response that the index does not have was stored shortly
 // before a crash, and comes back; any other file is deleted.
-func (s *Store) sweep(stop <-chan struct{}) {
+func (s *Store) sweep(first uint64, stop <-chan struct{}) {
 	defer s.swept.Store(true)
 	known := map[uint64]bool{}
 	for part := range uint64(16) {
 		clear(known)
 		s.index.each(func(entries []entry) bool {
 			for i := range entries {
-				if (entries[i].id>>8)%16 == part {
+				if (entries[i].id>>16)%16 == part {
 					known[entries[i].id] = true
 				}
 			}
 			return true
 		})
 		names, _ := filepath.Glob(filepath.Join(s.dir, fmt.Sprintf("%x[0-9a-f][0-9a-f]", part), "*"))
-		for _, name := range names {
+		for i, name := range names {
+			if i%64 == 63 {
+				// Requests have the disk meanwhile.
+				time.Sleep(time.Millisecond)
+			}
 			select {
 			case <-stop:
 				return
 			default:
 			}
 			id, err := strconv.ParseUint(filepath.Base(name), 16, 64)
-			if err == nil && (id > s.firstID || known[id]) {
+			if err == nil && (id > first || known[id]) {
 				continue
 			}
 			if !s.owns() {
@@ -42,27 +46,25 @@ func (s *Store) sweep(stop <-chan struct{}) {
 				s.counts.Orphans.Add(1)
 			}
 		}
-		// Requests have the disk meanwhile.
-		time.Sleep(time.Millisecond)
 	}
 }
 
 // adopt takes a file into the index.
 func (s *Store) adopt(id uint64, name string) bool {
-	file, err := os.Open(name)
+	file, err := s.disk.Open(name)
 	if err != nil {
 		return true
 	}
 	defer file.Close()
 	first := make([]byte, preamble)
-	info, err := file.Stat()
+	size, err := file.Size()
 	if err != nil {
 		return true
 	}
 	if _, err := file.ReadAt(first, 0); err != nil || string(first) != string(s.preamble()) {
 		return false
 	}
-	m, end, _, err := readEnd(file, id, info.Size())
+	m, end, _, err := readEnd(file, id, size)
 	if err != nil {
 		return false
 	}
@@ -71,7 +73,7 @@ func (s *Store) adopt(id uint64, name string) bool {
 		return false
 	}
 	k := KeyOf(m.Key, m.Variant)
-	e := entry{url: k.URL, variant: k.Variant, id: id, size: uint64(info.Size()), sum: end.sum, used: uint32(info.ModTime().Unix()), vary: vary}
+	e := entry{url: k.URL, variant: k.Variant, id: id, size: uint64(size), sum: end.sum, used: s.seconds(), vary: vary}
 	for _, old := range s.place(e) {
 		if old.id == id {
 			return false

@@ -23,7 +23,9 @@ type varies struct {
 }
 
 func (v *varies) load(dir string) {
-	v.file = filepath.Join(dir, "vary")
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.file, v.full = filepath.Join(dir, "vary"), false
 	v.lists, v.number = [][]string{nil}, map[string]uint16{"": 0}
 	file, err := os.Open(v.file)
 	if err != nil {
