@@ -162,7 +162,7 @@ func (f *fill) describe() {
 		Tags:     purge.Tags(h["Cache-Tag"]),
 		Received: f.received, InitialAge: freshness.InitialAge(h, f.began, f.received),
 	}
-	f.hold(f.meta)
+	hold(f.meta, &f.verdict, f.rule)
 }
 
 const (
@@ -170,15 +170,14 @@ const (
 	flagAuthorized
 )
 
-// hold puts what the verdict says into a head.
-func (f *fill) hold(m *store.Meta) {
-	v := &f.verdict
+// hold puts what a verdict says into a head.
+func hold(m *store.Meta, v *freshness.Verdict, r *rule) {
 	m.Lifetime, m.StaleWhileRevalidate, m.StaleIfError = v.Lifetime, v.StaleWhileRevalidate, v.StaleIfError
 	m.Flags = 0
 	if v.NoCache {
 		m.Flags |= flagNoCache
 	}
-	if f.rule.policy.Authorized {
+	if r.policy.Authorized {
 		m.Flags |= flagAuthorized
 	}
 }
@@ -187,7 +186,8 @@ func (f *fill) hold(m *store.Meta) {
 func (f *fill) refresh() {
 	defer f.response.Body.Close()
 	old := f.stale
-	if !freshness.Updates(old.Header, f.response.Header) {
+	// A purge between the look into the store and the request concerns the body, however new the validation is.
+	if !freshness.Updates(old.Header, f.response.Header) || f.cache.absent(old.Meta, &f.key) {
 		f.cache.store.Remove(old)
 		f.err = errOtherVersion
 		return
@@ -203,14 +203,14 @@ func (f *fill) refresh() {
 	m.Header, m.Received, m.Position = freshness.Storable(header, &f.verdict), f.received, f.position
 	m.InitialAge = freshness.InitialAge(f.response.Header, f.began, f.received)
 	m.Tags = purge.Tags(header["Cache-Tag"])
-	if !f.verdict.Store() {
-		// It is good for those who wait, and no longer.
+	if !f.verdict.Store() || !slices.Equal(old.Vary, freshness.VaryNames(header)) {
+		// It is good for those who wait, and no longer: the index knows it by other fields than it varies by now.
 		m.Lifetime, m.StaleWhileRevalidate, m.StaleIfError = 0, 0, 0
 		f.cache.store.Remove(old)
 		f.fresh = old.With(&m)
 		return
 	}
-	f.hold(&m)
+	hold(&m, &f.verdict, f.rule)
 	next, err := f.cache.store.Refresh(old, &m)
 	if err != nil {
 		f.cache.store.Remove(old)

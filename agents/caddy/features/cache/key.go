@@ -79,7 +79,11 @@ func (k *keySettings) of(x *exchange.Exchange) (key requestKey, ok bool) {
 	n := len(b)
 	b = append(b, store.Separator...)
 	for _, name := range k.headers {
-		b = appendPart(b, 'h', strings.Join(in.Header[name], ","))
+		if lines := in.Header[name]; lines != nil {
+			b = appendPart(b, 'h', strings.Join(lines, ","))
+		} else {
+			b = append(b, 'n')
+		}
 	}
 	for _, name := range k.cookies {
 		value, found, clear := cookieOf(in.Header["Cookie"], name)
@@ -158,8 +162,12 @@ func (k *keySettings) QueryOf(query string) string {
 
 func nameOf(pair string) string { name, _, _ := strings.Cut(pair, "="); return name }
 
-// matches reports whether a parameter is listed, by its name as it stands or decoded.
+// matches reports whether a parameter is listed, by its name as it stands or decoded. Some origins split at ";" too, so that a
+// parameter with one may hide another: it is in the key, whatever is listed.
 func (k *keySettings) matches(pair string) bool {
+	if strings.IndexByte(pair, ';') >= 0 {
+		return k.query == configv1.CacheQuery_CACHE_QUERY_INCLUDE
+	}
 	name := nameOf(pair)
 	if k.lists(name) {
 		return true
@@ -236,6 +244,30 @@ func appendChanged(b []byte, x *exchange.Exchange) []byte {
 	return b
 }
 
+// ofEdge is a field that the edge sets for origins in place of the client's.
+func ofEdge(in *exchange.Inbound, name string) (lines []string, own bool) {
+	switch name {
+	case "Host", "X-Forwarded-Host":
+		return []string{plainHost(in)}, true
+	case "X-Forwarded-Proto":
+		return []string{in.Scheme}, true
+	case "X-Forwarded-Port":
+		return []string{strconv.Itoa(int(in.Port))}, true
+	case "X-Real-Ip":
+		return []string{in.Client.String()}, true
+	case "X-Forwarded-For":
+		if !in.HideForwardedFor {
+			lines = slices.Clip(in.Header[name])
+		}
+		return append(lines, in.Peer.String()), true
+	case "X-Request-Id":
+		return in.IDHeader, true
+	case "Forwarded":
+		return nil, true
+	}
+	return nil, false
+}
+
 // ofCondition names fields that a fill does not send.
 func ofCondition(name string) bool {
 	switch name {
@@ -248,10 +280,13 @@ func ofCondition(name string) bool {
 // sent is the header that the origin gets, as far as responses vary by it.
 func sent(in *exchange.Inbound, out *exchange.Outbound) func(name string) []string {
 	return func(name string) []string {
-		if out.Withholds(name) {
+		if out.Withholds(name) || ofCondition(name) {
 			return nil
 		}
-		lines := in.Header[name]
+		lines, own := ofEdge(in, name)
+		if !own {
+			lines = in.Header[name]
+		}
 		for i := range out.Edits {
 			switch edit := &out.Edits[i]; {
 			case edit.Name != name:

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"errors"
 	"maps"
 	"net/http"
 	"strconv"
@@ -93,7 +94,7 @@ func (l *lookup) serve(o *store.Object, word Word) (a *exchange.Answer, done boo
 	if body != nil {
 		a.Body = &storedBody{body, s.part}
 	}
-	l.word, l.ttl, l.rule, l.decided = word, held.Lifetime-age, l.rules.decide(o.Status, o.Length), o.Flags&flagNoCache == 0
+	l.word, l.ttl, l.rule, l.decided = word, held.Lifetime-age.Truncate(time.Second), l.rules.decide(o.Status, o.Length), o.Flags&flagNoCache == 0
 	return a, true
 }
 
@@ -123,11 +124,74 @@ func (l *lookup) stream(f *fill, header http.Header, leads bool) *exchange.Answe
 		a.Header["Age"] = []string{strconv.FormatInt(int64(age/time.Second), 10)}
 	}
 	s.frame(a.Header, length)
-	l.ttl = f.meta.Lifetime
+	l.ttl = f.meta.Lifetime - freshness.Age(f.meta.InitialAge, f.received, l.cache.now()).Truncate(time.Second)
 	if body != nil {
 		a.Body = body
 	}
 	return a
+}
+
+// pass responds to the client that a fill was begun for with a response that is not stored. The origin was asked for the
+// whole of it, whatever the client wants.
+func (l *lookup) pass(f *fill) *exchange.Answer {
+	header := f.response.Header
+	length := lengthOf(header)
+	s := l.selectPart(f.response.Status, header, length, f.received)
+	a := l.begin(s.status, header, exchange.FromOrigin)
+	*exchange.Origin.Of(l.x) = f.response.Outcome
+	d := &direct{Source: f.response.Body, f: f, x: l.x, a: a}
+	switch {
+	case s.none:
+		d.Close()
+		s.frame(a.Header, length)
+	case s.status == http.StatusPartialContent && f.response.Status == http.StatusOK:
+		s.frame(a.Header, length)
+		a.Body = &partly{d, s.part}
+	default:
+		a.Body = d
+	}
+	return a
+}
+
+// partly is a part of a body that is not stored.
+type partly struct {
+	direct *direct
+	part   freshness.Range
+}
+
+func (p *partly) CopyTo(sink exchange.Sink) error {
+	c := &cut{sink, p.part.From, p.part.Length}
+	err := p.direct.Source.CopyTo(c)
+	if c.left == 0 {
+		return nil
+	}
+	return err
+}
+
+func (p *partly) Close() { p.direct.Close() }
+
+var errEnough = errors.New("the client has its part")
+
+// cut passes on a part of what is written.
+type cut struct {
+	exchange.Sink
+	skip, left int64
+}
+
+func (c *cut) Write(p []byte) error {
+	skipped := min(c.skip, int64(len(p)))
+	c.skip -= skipped
+	p = p[skipped:]
+	p = p[:min(c.left, int64(len(p)))]
+	if len(p) > 0 {
+		if err := c.Sink.Write(p); err != nil {
+			return err
+		}
+	}
+	if c.left -= int64(len(p)); c.left == 0 {
+		return errEnough
+	}
+	return nil
 }
 
 // storedBody is the body of a stored response, or a part of it.

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"edge.svc/caddy/core"
@@ -41,12 +42,18 @@ type lookup struct {
 	// What X-Cache says; the reason for Cache-Status, and the rule that decided about the response.
 	word   Word
 	reason freshness.Reason
+	// The status of the origin where a stale response takes its place, 0 for none.
+	upstream int
+	// When a HEAD came.
+	began  time.Time
 	rule   *rule
 	ttl    time.Duration
 	stored bool
 	// The cache caches the response, so that the TTL for browsers is the rule's.
 	decided bool
 	keyed   bool
+	// The response is that of another request.
+	collapsed bool
 }
 
 var lookups = exchange.NewFact[lookup]()
@@ -74,6 +81,9 @@ func (l *lookup) respond() *exchange.Answer {
 		return nil
 	}
 	l.keyed = true
+	if head {
+		l.began = l.cache.now()
+	}
 	o := l.find(authorized)
 	if o == nil && head {
 		// A HEAD is no reason to fetch a body.
@@ -124,8 +134,19 @@ func plain(x *exchange.Exchange) bool {
 			return false
 		}
 	}
+	// The origin does not get the fields that Connection names.
+	for _, line := range in.Header["Connection"] {
+		if !strings.EqualFold(line, "keep-alive") && !strings.EqualFold(line, "close") {
+			return false
+		}
+	}
 	_, port, err := net.SplitHostPort(in.HostRaw)
 	return err != nil || port == strconv.Itoa(int(in.Port))
+}
+
+// ofPart reports whether a request has a condition or asks for a part of the response.
+func ofPart(request http.Header) bool {
+	return len(request["Range"]) > 0 || len(request["If-None-Match"]) > 0 || len(request["If-Modified-Since"]) > 0
 }
 
 func heldOf(m *store.Meta) freshness.Held {
@@ -180,7 +201,13 @@ func (l *lookup) joinable(f *fill) bool {
 func (l *lookup) fetch(stale *store.Object, alone bool) (a *exchange.Answer, again bool) {
 	c := l.cache
 	lead := func(shared bool) *fill { return c.begin(l.x, l.key, l.rules, stale, shared) }
-	if alone || c.uncacheable.marked(l.key.hash, c.now()) {
+	marked := c.uncacheable.marked(l.key.hash, c.now())
+	if marked && stale == nil && ofPart(l.x.In.Header) {
+		// Nothing will be stored, so the origin may send as little as it can.
+		l.word = Miss
+		return nil, false
+	}
+	if alone || marked {
 		f := lead(false)
 		f.run(context.Background())
 		return l.lead(f), false
@@ -211,6 +238,9 @@ func (l *lookup) lead(f *fill) *exchange.Answer {
 	if failed && f.stale != nil {
 		if held := heldOf(f.stale.Meta); held.StaleOnError(l.cache.now()) {
 			f.discard()
+			if f.err == nil {
+				l.upstream = f.response.Status
+			}
 			a, _ := l.serve(f.stale, Stale)
 			return a
 		}
@@ -220,6 +250,7 @@ func (l *lookup) lead(f *fill) *exchange.Answer {
 		return l.fail(f.err)
 	case f.fresh != nil:
 		a, _ := l.serve(f.fresh, Revalidated)
+		l.stored = f.verdict.Store()
 		return a
 	}
 	l.word = Miss
@@ -232,10 +263,7 @@ func (l *lookup) lead(f *fill) *exchange.Answer {
 		if f.verdict.Reason != byRule {
 			l.word = Miss
 		}
-		a := l.begin(f.response.Status, f.response.Header, exchange.FromOrigin)
-		*exchange.Origin.Of(l.x) = f.response.Outcome
-		a.Body = &direct{Source: f.response.Body, f: f, x: l.x, a: a}
-		return a
+		return l.pass(f)
 	}
 	*exchange.Origin.Of(l.x) = f.response.Outcome
 	return l.stream(f, f.response.Header, true)
@@ -288,7 +316,7 @@ func (l *lookup) follow(f *fill, stale *store.Object) (a *exchange.Answer, again
 		return nil, false
 	}
 	l.rule, l.decided = f.rule, f.verdict.Decided
-	l.word = Hit
+	l.word, l.collapsed = Hit, true
 	a = l.stream(f, f.meta.Header, false)
 	return a, a == nil
 }

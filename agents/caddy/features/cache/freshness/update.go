@@ -47,18 +47,21 @@ func ofBody(name string) bool {
 }
 
 // HeadAgrees reports whether the response to a HEAD is about a stored response to a GET (RFC 9111 section 4.3.5): equal
-// validators and length, where the HEAD has them. If not, the stored response is stale.
-func HeadAgrees(stored, head http.Header, bodyLength string) bool {
-	for _, name := range []string{"Etag", "Last-Modified"} {
+// validators and length, where the HEAD has them. If not, the stored response is stale. With an equal validator it updates
+// the stored response.
+func HeadAgrees(stored, head http.Header, bodyLength string) (agrees, updates bool) {
+	for _, name := range [...]string{"Etag", "Last-Modified"} {
 		if lines := head[name]; len(lines) > 0 {
 			have := stored[name]
 			if len(have) == 0 || have[0] != lines[0] {
-				return false
+				return false, false
 			}
+			updates = true
 		}
 	}
 	lines := head["Content-Length"]
-	return len(lines) == 0 || lines[0] == bodyLength
+	agrees = len(lines) == 0 || lines[0] == bodyLength
+	return agrees, agrees && updates
 }
 
 // Storable is the header of a response as it is stored (RFC 9111 section 3.1), without fields of one hop or connection and

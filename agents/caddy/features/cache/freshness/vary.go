@@ -42,8 +42,8 @@ func VaryNames(response http.Header) []string {
 }
 
 // AppendVariant appends what a request has in the fields that responses vary by. Two requests with equal results match (RFC
-// 9111 section 4.1): white space around the members of lists and the number of lines do not matter, and a field that is
-// missing is not one that is empty. request returns the lines of a field.
+// 9111 section 4.1): white space around the members of lists and the number of lines do not matter, except in fields that are
+// no lists, and a field that is missing is not one that is empty. request returns the lines of a field.
 func AppendVariant(b []byte, names []string, request func(name string) []string) []byte {
 	for _, name := range names {
 		lines := request(name)
@@ -52,6 +52,12 @@ func AppendVariant(b []byte, names []string, request func(name string) []string)
 			continue
 		}
 		b = append(b, 1)
+		if single(name) {
+			for _, line := range lines {
+				b = append(append(b, line...), 0)
+			}
+			continue
+		}
 		first := true
 		for member := range members(lines) {
 			if !first {
@@ -63,6 +69,15 @@ func AppendVariant(b []byte, names []string, request func(name string) []string)
 		b = append(b, 0)
 	}
 	return b
+}
+
+// single names the fields that are no lists: in them a comma or white space is a part of the value.
+func single(name string) bool {
+	switch name {
+	case "Authorization", "Cookie", "From", "Host", "Origin", "Referer", "User-Agent":
+		return true
+	}
+	return false
 }
 
 // HasToken reports whether a list has a member, in any case.
