@@ -10,6 +10,8 @@ export interface EdgePaths {
   securityJournal: string;
   challengeKeys: string;
   sessionTicketKeys: string;
+  /** Under which keys of PURGE requests are hashed. */
+  purgeSecret: string;
   certificates: string;
   /** Secret of QUIC, read by Caddy. */
   quicKey: string;
@@ -49,6 +51,7 @@ export function edgePaths(stateDir: string): EdgePaths {
     challengeKeys: join(edgeDir, 'challenge-keys.json'),
     certificates: join(edgeDir, 'certificates.pack'),
     sessionTicketKeys: join(edgeDir, 'session-ticket-keys.json'),
+    purgeSecret: join(stateDir, 'purge-secret.json'),
     quicKey: join(edgeDir, 'quic.key'),
     countsDir: join(edgeDir, 'counts'),
     spoolDir: join(edgeDir, 'spool'),

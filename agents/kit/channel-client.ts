@@ -49,6 +49,7 @@ import {
   type VitalWatch,
   type WatchEvent,
 } from '../../proto/gen/svc/node/v1/node_pb.js';
+import type { PurgeSecret, SubmitPurgeRequest, SubmitPurgeResponse } from '../../proto/gen/svc/node/v1/purges_pb.js';
 import type { ChallengeKeys, ReportSecurityRequest } from '../../proto/gen/svc/node/v1/security_pb.js';
 import type { Task, TaskResult } from '../../proto/gen/svc/node/v1/tasks_pb.js';
 import {
@@ -281,6 +282,16 @@ export class NodeChannel {
   /** Answers ids of results that the console refuses: the task is another attempt's now. */
   async reportTasks(results: readonly Init<TaskResult>[], options?: CallOptions): Promise<readonly string[]> {
     return (await this.connection.client.reportTasks({ results: [...results] }, options)).refused;
+  }
+
+  /** The cluster's. */
+  async getPurgeSecret(options?: CallOptions): Promise<PurgeSecret | undefined> {
+    return (await this.connection.client.getPurgeSecret({}, options)).secret;
+  }
+
+  /** Has the console create the task of a PURGE request. */
+  submitPurge(request: Init<SubmitPurgeRequest>, options?: CallOptions): Promise<SubmitPurgeResponse> {
+    return this.connection.client.submitPurge(request, options);
   }
 
   renewCertificate(csrPem: string, options?: CallOptions): Promise<RenewCertificateResponse> {

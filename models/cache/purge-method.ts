@@ -41,12 +41,13 @@ export async function digestOfKey(
   { id, clusterId }: { id: string; clusterId: string },
   key: string,
 ): Promise<Buffer> {
-  return createHmac('sha256', await secretOf(sql, sealer, clusterId))
+  return createHmac('sha256', await purgeSecret(sql, sealer, clusterId))
     .update(`${id}\n${key}`)
     .digest();
 }
 
-async function secretOf(sql: Knex, sealer: Sealer, clusterId: string): Promise<Buffer> {
+/** The cluster's secret, for its nodes and nobody else; it is made where there is none. */
+export async function purgeSecret(sql: Knex, sealer: Sealer, clusterId: string): Promise<Buffer> {
   const place = { table: 'purge_secret', column: 'secret', row: clusterId };
   const made = sealer.seal(randomBytes(SECRET_BYTES), place);
   await sql.raw('insert into purge_secret (cluster_id, secret) values (?, ?) on conflict do nothing', [

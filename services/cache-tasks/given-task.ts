@@ -3,23 +3,14 @@ import { badField, fail } from '../../contract/errors.ts';
 import type { Input } from '../../contract/procedure.ts';
 import { type cacheTasks, MAX_TAG_BYTES } from '../../contract/resources/cache-tasks.ts';
 import { normaliseHostName } from '../../contract/scalars/host-name.ts';
+import { type TaskUrl, taskUrl } from '../../models/cache/task-url.ts';
 
 type Given = Input<typeof cacheTasks.create>;
 type Type = Given['type'];
 
-/** A URL as purges take it. */
-export interface GivenUrl {
-  /** As it was normalized. */
-  text: string;
-  host: string;
-  path: string;
-  /** Without the question mark. */
-  query: string;
-}
-
 export interface GivenTask {
   type: Type;
-  urls: GivenUrl[];
+  urls: TaskUrl[];
   hosts: string[];
   siteIds: string[];
   tags: string[];
@@ -82,14 +73,9 @@ function distinct<T>(list: readonly T[], key: (one: T) => string): T[] {
   return [...new Map(list.map((one) => [key(one), one])).values()];
 }
 
-function urlOf(text: string, type: Type): GivenUrl | null {
-  const url = URL.parse(text.trim());
-  if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:') || url.username !== '' || url.password !== '')
-    return null;
-  const host = normaliseHostName(url.hostname);
-  if (host === null || (type === 'prefix' && url.search !== '')) return null;
-  url.hash = '';
-  return { text: url.href, host, path: url.pathname, query: url.search.slice(1) };
+function urlOf(text: string, type: Type): TaskUrl | null {
+  const url = taskUrl(text);
+  return url && (type !== 'prefix' || url.query === '') ? url : null;
 }
 
 /** A name alone: a port, a wildcard, or anything of a URL makes it another thing. */

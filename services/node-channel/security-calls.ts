@@ -6,8 +6,8 @@ import { CHALLENGE_KEYS } from '../../models/clusters/challenge-key.ts';
 import { storeSecurityReport } from '../../models/security/security-report.ts';
 import type { OwnBan, ReportBansRequest } from '../../proto/gen/svc/node/v1/bans_pb.js';
 import type { GetChallengeKeysResponseSchema, ReportSecurityRequest } from '../../proto/gen/svc/node/v1/security_pb.js';
-import type { Call } from '../../runtime/call.ts';
 import { write } from '../../runtime/write.ts';
+import { callOf } from './call-of.ts';
 import type { CallContext } from './calls.ts';
 import { text } from './heartbeat.ts';
 import type { NodeIdentity } from './identity.ts';
@@ -40,7 +40,7 @@ export async function reportBans(
   if (reports.length === 0) return;
   const by = { id: node.nodeId, clusterId: node.clusterId };
   await writes.take(node.nodeId, () =>
-    write(runtime, callOf(node), { pool: 'bans' }, (tx) => recordAutomaticBans(tx, by, reports)),
+    write(runtime, callOf(node, 'report'), { pool: 'bans' }, (tx) => recordAutomaticBans(tx, by, reports)),
   );
 }
 
@@ -74,15 +74,4 @@ function readOwnBan(ban: OwnBan): ReportedBan[] {
       expiresAt: new Date(Number(ban.expiresAtMs)),
     },
   ];
-}
-
-function callOf(node: NodeIdentity): Call {
-  return {
-    actor: { type: 'node', id: node.nodeId, name: node.name },
-    ip: null,
-    userAgent: null,
-    requestId: 'report',
-    idempotency: null,
-    changes: [],
-  };
 }

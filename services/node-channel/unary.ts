@@ -32,6 +32,7 @@ import { EnrollmentAttempts } from './enrollment-attempts.ts';
 import type { Exchange } from './exchange.ts';
 import type { NodeIdentity } from './identity.ts';
 import { type Calls, isPlain, servePlain } from './plain-calls.ts';
+import { getPurgeSecret, submitPurge } from './purge-calls.ts';
 import { getChallengeKeys, reportBans, reportSecurity } from './security-calls.ts';
 import { getSessionTicketKeys } from './session-ticket-keys.ts';
 import { reportTasks, takeTasks } from './tasks/task-calls.ts';
@@ -168,6 +169,8 @@ function nodeCalls(context: CallContext, authority: CertificateAuthority): Calls
       allowance.rows(request.results.length);
       return reportTasks(context, known(node), request);
     },
+    getPurgeSecret: (_request, { node }) => getPurgeSecret(context, known(node)),
+    submitPurge: (request, { node }) => submitPurge(context, known(node), request),
   };
 }
 
@@ -190,6 +193,8 @@ function routeNodeCalls(router: ConnectRouter, calls: Calls): void {
   router.rpc(method.getFeed, (request, call) => calls.getFeed(request, callerOf(call)));
   router.rpc(method.takeTasks, (request, call) => calls.takeTasks(request, callerOf(call)));
   router.rpc(method.reportTasks, (request, call) => calls.reportTasks(request, callerOf(call)));
+  router.rpc(method.getPurgeSecret, (request, call) => calls.getPurgeSecret(request, callerOf(call)));
+  router.rpc(method.submitPurge, (request, call) => calls.submitPurge(request, callerOf(call)));
 }
 
 function known(node: NodeIdentity | null): NodeIdentity {

@@ -5,7 +5,7 @@ import type { ExecutionContext } from 'ava';
 import { freePort } from '../../bench/lib/servers.ts';
 import { startTestConsole, type TestConsole } from './console.ts';
 import { type EdgeNode, startEdgeNode } from './edge-node.ts';
-import { type EdgeAnswer, edgeGet } from './edge-request.ts';
+import { type EdgeAnswer, edgeGet, edgeSend } from './edge-request.ts';
 import type { Api } from './resources.ts';
 
 /** A console whose node channel real nodes reach. */
@@ -38,17 +38,25 @@ export async function startLocalOrigin(t: ExecutionContext, api: Api, respond: R
 /** Asks the edge for a path of a host, `/` by default. */
 export type AskEdge = (host: string, path?: string) => Promise<EdgeAnswer>;
 
+/** Sends the edge a request that is no plain GET. */
+export type SendEdge = (host: string, request: Parameters<typeof edgeSend>[2]) => Promise<EdgeAnswer>;
+
 /** A node of a cluster that is online; it ends with the test, and a failed test shows the end of its log. */
 export async function startLocalEdge(
   t: ExecutionContext,
   { client }: TestConsole,
   clusterId: string,
-): Promise<{ ask: AskEdge; edge: EdgeNode }> {
+): Promise<{ ask: AskEdge; send: SendEdge; edge: EdgeNode }> {
   const port = await freePort();
   const edge = await startEdgeNode({ client, clusterId, listen: `127.0.0.1:${port}`, kernelBans: 'off' });
   t.teardown(async () => {
     if (!t.passed) for (const line of edge.log().split('\n').slice(-40)) t.log(line);
     await edge.stop();
   });
-  return { edge, ask: (host, path) => edgeGet({ host: '127.0.0.1', port }, host, {}, path) };
+  const to = { host: '127.0.0.1', port };
+  return {
+    edge,
+    ask: (host, path) => edgeGet(to, host, {}, path),
+    send: (host, request) => edgeSend(to, host, request),
+  };
 }

@@ -15,7 +15,7 @@ test.after.always('stop', () => running?.stop());
 
 const HOST = 'cached.example';
 
-test('responses are stored, and nothing is served that is older than its purge', async (t) => {
+test.serial('responses are stored, and nothing is served that is older than its purge', async (t) => {
   const api = new Api(running);
   const clusterId = await api.cluster('cached');
   let asked = 0;
@@ -96,4 +96,70 @@ test('responses are stored, and nothing is served that is older than its purge',
   t.is(usage.maxBytes, 10 * 2 ** 30);
   await api.ok('PUT', `/nodes/${edge.nodeId}/cache`, { maxSizeGb: 2 });
   await eventually(async () => (await api.ok('GET', `/nodes/${edge.nodeId}`)).cache.usage.maxBytes === 2 * 2 ** 30);
+});
+
+test.serial('a PURGE request with the key of the site purges its URL on all nodes', async (t) => {
+  const api = new Api(running);
+  const clusterId = await api.cluster('purging');
+  let asked = 0;
+  const methods = new Set<string>();
+  const { address, port } = await startLocalOrigin(t, api, ({ method = '' }, response) => {
+    methods.add(method);
+    response.setHeader('Cache-Control', 'max-age=600').end(`${++asked}`);
+  });
+  const { ask, send, edge } = await startLocalEdge(t, running, clusterId);
+  const site = { origins: [{ address, port }], cacheRules: [{ priority: 10 }] };
+  const purgeMethod = { enabled: true, key: 'a-key-of-the-purging-site' };
+  const { id } = await api.site(clusterId, 'purging.example', { ...site, cacheSettings: { purgeMethod } });
+  await api.site(clusterId, 'open.example', site);
+  const purge = (path: string, key = purgeMethod.key, host = 'purging.example') =>
+    send(host, { method: 'PURGE', path, headers: { 'x-purge-key': key } });
+  const stored = () =>
+    eventually(async () => {
+      const { headers, body } = await ask('purging.example', '/a?b=1');
+      return headers['x-cache'] === 'HIT' && body;
+    });
+
+  await eventually(async () => (await purge('/other')).status === 202);
+  const before = await stored();
+  const { status, headers, body } = await eventually(async () => {
+    const response = await purge('/a?b=1');
+    // The requests before may have used up the second.
+    return response.status !== 429 && response;
+  });
+  t.is(status, 202, body);
+  t.like(headers, { 'content-type': 'application/json', 'cache-control': 'no-store' });
+  const { task_id: taskId } = JSON.parse(body);
+  const task = await eventually(async () => {
+    const now = await api.ok('GET', `/cache-tasks/${taskId}`);
+    return now.state === 'succeeded' && now;
+  });
+  const { name } = await api.ok('GET', `/nodes/${edge.nodeId}`);
+  t.like(task, { type: 'url', source: 'purge_method', createdByName: name, sites: [{ id }] });
+  t.deepEqual(task.targets, ['http://purging.example/a?b=1']);
+  const after = await ask('purging.example', '/a?b=1');
+  t.is(after.headers['x-cache'], 'MISS');
+  t.not(after.body, before);
+
+  const wrong = () => purge('/a', 'b-key-of-the-purging-site');
+  const refused = await eventually(async () => {
+    const response = await wrong();
+    return response.status !== 429 && response;
+  });
+  t.is(refused.status, 403);
+  t.like(JSON.parse(refused.body), { code: 'purge-key-invalid' });
+  const limited = await eventually(async () =>
+    (await Promise.all(Array.from({ length: 60 }, wrong))).find((response) => response.status === 429),
+  );
+  t.is(limited.headers['retry-after'], '1');
+  t.false(methods.has('PURGE'), 'origins get none of them');
+  t.is((await purge('/a', purgeMethod.key, 'open.example')).status, 200);
+  t.true(methods.has('PURGE'), 'without the setting origins get the method');
+  await running.running.stop();
+  const away = await eventually(async () => {
+    const response = await purge('/a');
+    return response.status === 503 && response;
+  });
+  t.like(JSON.parse(away.body), { code: 'purge-unavailable' });
+  t.is((await ask('purging.example', '/a?b=1')).body, after.body, 'what is stored is served without the console');
 });

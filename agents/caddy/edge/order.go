@@ -19,6 +19,7 @@ import (
 	"edge.svc/caddy/features/maintenance"
 	"edge.svc/caddy/features/origin"
 	"edge.svc/caddy/features/paths"
+	"edge.svc/caddy/features/purgemethod"
 	"edge.svc/caddy/features/rules"
 	"edge.svc/caddy/features/sitepages"
 	"edge.svc/caddy/features/sites"
@@ -63,6 +64,7 @@ var order = []row{
 	{"scan", notForLocal, cc.Scanners, failure{}},
 	{"sni", notForLocal, handshake.SameName, failure{}},
 	{"unknown-host", forLocal, sites.AnswerUnknown, failure{}},
+	{"purge-mark", notForLocal, purgemethod.Mark, failure{}},
 	{"count", notForLocal, count.Stage, failure{}},
 	{"grpc", notForLocal, origin.GRPC, failure{}},
 	{"names", notForLocal, noteNames, failure{}},
@@ -71,6 +73,7 @@ var order = []row{
 	{"client-certificate", notForLocal, handshake.ClientCertificate, policyFails},
 	{"register", notForLocal, listen.Register, failure{}},
 	{"bans", notForLocal, bans.Stage, failure{}},
+	{"purge", notForLocal, purgemethod.Stage, failure{}},
 	{"maintenance", notForLocal, maintenance.Stage, policyFails},
 	{"path", forLocal, paths.Stage, policyFails},
 	{"cc", notForLocal, cc.Count, failure{}},

@@ -13,7 +13,15 @@ var (
 	Challenged = NewFact[ChallengeVerdict]()
 	// GRPC says that the request is one of gRPC, to a site that has it on.
 	GRPC = NewFact[bool]()
+	// Uncounted says that the request is none of a visitor, and so in no statistics.
+	Uncounted = NewFact[bool]()
 )
+
+// IsUncounted reports whether the request is in no statistics.
+func IsUncounted(x *Exchange) bool {
+	is, _ := Uncounted.Known(x)
+	return is
+}
 
 // IsGRPC reports whether the request is one of gRPC, to a site that has it on.
 func IsGRPC(x *Exchange) bool {

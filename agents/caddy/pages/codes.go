@@ -28,6 +28,10 @@ const (
 	PathAmbiguous        = "path-ambiguous"
 	PolicyDenied         = "policy-denied"
 	PolicyUnavailable    = "policy-unavailable"
+	PurgeKeyInvalid      = "purge-key-invalid"
+	PurgeRateLimited     = "purge-rate-limited"
+	PurgeUnavailable     = "purge-unavailable"
+	PurgeURLInvalid      = "purge-url-invalid"
 	SiteDisabled         = "site-disabled"
 	SNIHostMismatch      = "sni-host-mismatch"
 	TooLarge             = "too-large"
@@ -44,6 +48,11 @@ const (
 var plain = map[string]string{
 	LoopDetected:    "loop detected\n",
 	SNIHostMismatch: "the host does not belong to this connection\n",
+
+	PurgeKeyInvalid:  `{"code":"purge-key-invalid","message":"X-Purge-Key is not the key of the site."}` + "\n",
+	PurgeRateLimited: `{"code":"purge-rate-limited","message":"Too many PURGE requests. Repeat the request after Retry-After."}` + "\n",
+	PurgeUnavailable: `{"code":"purge-unavailable","message":"The node does not reach the console. Repeat the request later."}` + "\n",
+	PurgeURLInvalid:  `{"code":"purge-url-invalid","message":"The URL must be one of the site, of at most 2048 bytes."}` + "\n",
 }
 
 // Codes returns all codes, in no order.

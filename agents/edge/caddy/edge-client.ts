@@ -12,6 +12,7 @@ import {
 } from '@bufbuild/protobuf';
 import type { EntryKey } from '../../../proto/gen/svc/config/v1/entry_pb.js';
 import {
+  type AnswerPurgeRequestRequest,
   type ApplyBansRequest,
   type ApplyBansResponse,
   type ApplyConfigRequest,
@@ -22,11 +23,14 @@ import {
   type GetStatusResponse,
   type GetVitalsResponse,
   type ListFailingResponse,
+  type PurgeRequest,
+  PurgeRequestSchema,
   type RestoreSecurityRequest,
   type SecurityBatch,
   SecurityBatchSchema,
   type SetAcmeTokensRequest,
   type SetChallengeKeysRequest,
+  type SetPurgeSecretRequest,
   type SetSessionTicketKeysRequest,
   type WatchSecurityRequest,
   WatchSecurityRequestSchema,
@@ -112,6 +116,23 @@ export class EdgeClient {
   /** Puts purges in force, for good. */
   async applyPurges(purges: Init<ApplyPurgesRequest>): Promise<void> {
     await this.call(EdgeService.method.applyPurges, purges, CALL_TIMEOUT_MS);
+  }
+
+  async setPurgeSecret(secret: Init<SetPurgeSecretRequest>): Promise<void> {
+    await this.call(EdgeService.method.setPurgeSecret, secret, CALL_TIMEOUT_MS);
+  }
+
+  async answerPurgeRequest(answer: Init<AnswerPurgeRequestRequest>): Promise<void> {
+    await this.call(EdgeService.method.answerPurgeRequest, answer, CALL_TIMEOUT_MS);
+  }
+
+  /** PURGE requests of clients while they wait, until the stream ends, fails or the signal aborts. */
+  async *watchPurgeRequests(signal: AbortSignal): AsyncGenerator<PurgeRequest> {
+    const { watchPurgeRequests } = EdgeService.method;
+    const path = `/${watchPurgeRequests.parent.typeName}/${watchPurgeRequests.name}`;
+    // The first message says only that the stream is open.
+    for await (const payload of serverStream(this.socketPath, path, new Uint8Array(), signal))
+      if (payload.length > 0) yield fromBinary(PurgeRequestSchema, payload);
   }
 
   async restoreSecurity(state: Init<RestoreSecurityRequest>): Promise<void> {

@@ -7,6 +7,7 @@ import { sessionTicketKeysPart } from '../keys/session-ticket-keys.part.ts';
 import { allowListPart } from '../nft/allow-list.part.ts';
 import { kernelBansPart } from '../nft/kernel-bans.part.ts';
 import { originPolicyPart } from '../origin-test/origin-policy.part.ts';
+import { purgeMethodPart } from '../purge-method/purge-method.part.ts';
 import { purgesPart } from '../purges/purges.part.ts';
 import { appliedPart } from '../run/applied.part.ts';
 import { cacheUsagePart } from '../run/cache-usage.part.ts';
@@ -28,6 +29,7 @@ export const PARTS = [
   allowListPart,
   kernelBansPart,
   originPolicyPart,
+  purgeMethodPart,
   purgesPart,
   appliedPart,
   cacheUsagePart,

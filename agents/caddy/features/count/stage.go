@@ -18,6 +18,10 @@ var countedFor = exchange.NewFact[counting]()
 func Stage(c *core.Core) exchange.Stage {
 	stats := Of(c)
 	return func(x *exchange.Exchange) *exchange.Answer {
+		if exchange.IsUncounted(x) {
+			stats.billNode(x)
+			return nil
+		}
 		stats.begin(x, stats.counterOf(x.Plan))
 		return nil
 	}
@@ -27,7 +31,7 @@ func Stage(c *core.Core) exchange.Stage {
 func Answered(node *core.Core) exchange.ResponseStage {
 	stats := Of(node)
 	return func(x *exchange.Exchange, a *exchange.Answer) {
-		if x.Local {
+		if x.Local || exchange.IsUncounted(x) {
 			return
 		}
 		c := stats.of(x)
@@ -48,7 +52,7 @@ func Answered(node *core.Core) exchange.ResponseStage {
 func Finish(node *core.Core) exchange.FinishStage {
 	stats := Of(node)
 	return func(x *exchange.Exchange) {
-		if x.Local {
+		if x.Local || exchange.IsUncounted(x) {
 			return
 		}
 		c := stats.of(x)
@@ -68,12 +72,19 @@ func Finish(node *core.Core) exchange.FinishStage {
 func (s *Stats) begin(x *exchange.Exchange, c *counter) {
 	countedFor.Of(x).counter = c
 	c.requests.Add(1)
-	if x.Meter != nil {
-		x.Meter.Bill(&c.Account)
-	} else {
-		x.BillTo(&c.Account)
-	}
+	bill(x, &c.Account)
 	c.Touch()
+}
+
+// billNode has what the connection carries for an exchange count for the node, and the exchange for nobody.
+func (s *Stats) billNode(x *exchange.Exchange) { bill(x, &s.node.Account) }
+
+func bill(x *exchange.Exchange, to *exchange.Account) {
+	if x.Meter != nil {
+		x.Meter.Bill(to)
+	} else {
+		x.BillTo(to)
+	}
 }
 
 // of is for whom an exchange counts: the node where no site was known.

@@ -15,11 +15,13 @@ const TABLE: Readonly<Record<string, readonly Principal[]>> = {
   ReportStats: ['node'],
   GetChallengeKeys: ['node'],
   GetCertificates: ['node'],
+  GetPurgeSecret: ['node'],
   GetSessionTicketKeys: ['node'],
   GetAcmeTokens: ['node'],
   GetFeed: ['node'],
   ReportSecurity: ['node'],
   ReportVitals: ['node'],
+  SubmitPurge: ['node'],
   TakeTasks: ['node'],
   ReportTasks: ['node'],
 };

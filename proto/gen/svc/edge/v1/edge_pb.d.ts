@@ -13,6 +13,7 @@ import type { CacheUsage, FailingSite, GeoIp, OriginHealth, OriginTraffic, SiteM
 import type { Entry, EntryKey } from "../../config/v1/entry_pb.js";
 import type { Ban, BanPosition, OwnBan, OwnBanLift } from "../../node/v1/bans_pb.js";
 import type { AcmeToken, CertificateMaterial, CertificateStaple, SessionTicketKeys } from "../../node/v1/certificates_pb.js";
+import type { PurgeSecret, SubmitPurgeRequest, SubmitPurgeResponse } from "../../node/v1/purges_pb.js";
 
 /**
  * Describes the file svc/edge/v1/edge.proto.
@@ -199,6 +200,13 @@ export declare type GetStatusResponse = Message<"svc.edge.v1.GetStatusResponse">
    * @generated from field: svc.node.v1.CacheUsage cache = 43;
    */
   cache?: CacheUsage | undefined;
+
+  /**
+   * Version of the secret of PURGE keys in use; 0 = none.
+   *
+   * @generated from field: uint64 purge_secret_version = 44;
+   */
+  purgeSecretVersion: bigint;
 };
 
 /**
@@ -992,6 +1000,102 @@ export declare type ApplyPurgesResponse = Message<"svc.edge.v1.ApplyPurgesRespon
 export declare const ApplyPurgesResponseSchema: GenMessage<ApplyPurgesResponse>;
 
 /**
+ * @generated from message svc.edge.v1.SetPurgeSecretRequest
+ */
+export declare type SetPurgeSecretRequest = Message<"svc.edge.v1.SetPurgeSecretRequest"> & {
+  /**
+   * @generated from field: svc.node.v1.PurgeSecret secret = 1;
+   */
+  secret?: PurgeSecret | undefined;
+};
+
+/**
+ * Describes the message svc.edge.v1.SetPurgeSecretRequest.
+ * Use `create(SetPurgeSecretRequestSchema)` to create a new message.
+ */
+export declare const SetPurgeSecretRequestSchema: GenMessage<SetPurgeSecretRequest>;
+
+/**
+ * @generated from message svc.edge.v1.SetPurgeSecretResponse
+ */
+export declare type SetPurgeSecretResponse = Message<"svc.edge.v1.SetPurgeSecretResponse"> & {
+};
+
+/**
+ * Describes the message svc.edge.v1.SetPurgeSecretResponse.
+ * Use `create(SetPurgeSecretResponseSchema)` to create a new message.
+ */
+export declare const SetPurgeSecretResponseSchema: GenMessage<SetPurgeSecretResponse>;
+
+/**
+ * @generated from message svc.edge.v1.WatchPurgeRequestsRequest
+ */
+export declare type WatchPurgeRequestsRequest = Message<"svc.edge.v1.WatchPurgeRequestsRequest"> & {
+};
+
+/**
+ * Describes the message svc.edge.v1.WatchPurgeRequestsRequest.
+ * Use `create(WatchPurgeRequestsRequestSchema)` to create a new message.
+ */
+export declare const WatchPurgeRequestsRequestSchema: GenMessage<WatchPurgeRequestsRequest>;
+
+/**
+ * @generated from message svc.edge.v1.PurgeRequest
+ */
+export declare type PurgeRequest = Message<"svc.edge.v1.PurgeRequest"> & {
+  /**
+   * Of this process.
+   *
+   * @generated from field: uint64 id = 1;
+   */
+  id: bigint;
+
+  /**
+   * @generated from field: svc.node.v1.SubmitPurgeRequest purge = 2;
+   */
+  purge?: SubmitPurgeRequest | undefined;
+};
+
+/**
+ * Describes the message svc.edge.v1.PurgeRequest.
+ * Use `create(PurgeRequestSchema)` to create a new message.
+ */
+export declare const PurgeRequestSchema: GenMessage<PurgeRequest>;
+
+/**
+ * @generated from message svc.edge.v1.AnswerPurgeRequestRequest
+ */
+export declare type AnswerPurgeRequestRequest = Message<"svc.edge.v1.AnswerPurgeRequestRequest"> & {
+  /**
+   * @generated from field: uint64 id = 1;
+   */
+  id: bigint;
+
+  /**
+   * @generated from field: svc.node.v1.SubmitPurgeResponse answer = 2;
+   */
+  answer?: SubmitPurgeResponse | undefined;
+};
+
+/**
+ * Describes the message svc.edge.v1.AnswerPurgeRequestRequest.
+ * Use `create(AnswerPurgeRequestRequestSchema)` to create a new message.
+ */
+export declare const AnswerPurgeRequestRequestSchema: GenMessage<AnswerPurgeRequestRequest>;
+
+/**
+ * @generated from message svc.edge.v1.AnswerPurgeRequestResponse
+ */
+export declare type AnswerPurgeRequestResponse = Message<"svc.edge.v1.AnswerPurgeRequestResponse"> & {
+};
+
+/**
+ * Describes the message svc.edge.v1.AnswerPurgeRequestResponse.
+ * Use `create(AnswerPurgeRequestResponseSchema)` to create a new message.
+ */
+export declare const AnswerPurgeRequestResponseSchema: GenMessage<AnswerPurgeRequestResponse>;
+
+/**
  * One record of the file "purges" in the folder of the cache, framed as records of journals are.
  *
  * @generated from message svc.edge.v1.PurgeRecord
@@ -1553,6 +1657,34 @@ export declare const EdgeService: GenService<{
     methodKind: "unary";
     input: typeof ApplyPurgesRequestSchema;
     output: typeof ApplyPurgesResponseSchema;
+  },
+  /**
+   * @generated from rpc svc.edge.v1.EdgeService.SetPurgeSecret
+   */
+  setPurgeSecret: {
+    methodKind: "unary";
+    input: typeof SetPurgeSecretRequestSchema;
+    output: typeof SetPurgeSecretResponseSchema;
+  },
+  /**
+   * PURGE requests of clients with the right key, while they wait. A later stream ends the one before.
+   *
+   * @generated from rpc svc.edge.v1.EdgeService.WatchPurgeRequests
+   */
+  watchPurgeRequests: {
+    methodKind: "server_streaming";
+    input: typeof WatchPurgeRequestsRequestSchema;
+    output: typeof PurgeRequestSchema;
+  },
+  /**
+   * What the client gets. A request that nobody waits for any more is no error.
+   *
+   * @generated from rpc svc.edge.v1.EdgeService.AnswerPurgeRequest
+   */
+  answerPurgeRequest: {
+    methodKind: "unary";
+    input: typeof AnswerPurgeRequestRequestSchema;
+    output: typeof AnswerPurgeRequestResponseSchema;
   },
   /**
    * Own bans and security events as they happen. What is not acknowledged is sent again on the next stream.

@@ -12,6 +12,7 @@ import type { AcmePosition, GetAcmeTokensRequestSchema, GetAcmeTokensResponseSch
 import type { FeedPosition, GetFeedRequestSchema, GetFeedResponseSchema } from "./feeds_pb.js";
 import type { GetChallengeKeysRequestSchema, GetChallengeKeysResponseSchema, ReportSecurityRequestSchema, ReportSecurityResponseSchema } from "./security_pb.js";
 import type { ReportTasksRequestSchema, ReportTasksResponseSchema, TakeTasksRequestSchema, TakeTasksResponseSchema } from "./tasks_pb.js";
+import type { GetPurgeSecretRequestSchema, GetPurgeSecretResponseSchema, SubmitPurgeRequestSchema, SubmitPurgeResponseSchema } from "./purges_pb.js";
 
 /**
  * Describes the file svc/node/v1/node.proto.
@@ -1681,6 +1682,26 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof ReportTasksRequestSchema;
     output: typeof ReportTasksResponseSchema;
+  },
+  /**
+   * The cluster's, made where there is none.
+   *
+   * @generated from rpc svc.node.v1.NodeService.GetPurgeSecret
+   */
+  getPurgeSecret: {
+    methodKind: "unary";
+    input: typeof GetPurgeSecretRequestSchema;
+    output: typeof GetPurgeSecretResponseSchema;
+  },
+  /**
+   * Creates the task of a PURGE request.
+   *
+   * @generated from rpc svc.node.v1.NodeService.SubmitPurge
+   */
+  submitPurge: {
+    methodKind: "unary";
+    input: typeof SubmitPurgeRequestSchema;
+    output: typeof SubmitPurgeResponseSchema;
   },
 }>;
 

@@ -117,6 +117,116 @@ export declare type PurgeTarget = Message<"svc.node.v1.PurgeTarget"> & {
 export declare const PurgeTargetSchema: GenMessage<PurgeTarget>;
 
 /**
+ * @generated from message svc.node.v1.GetPurgeSecretRequest
+ */
+export declare type GetPurgeSecretRequest = Message<"svc.node.v1.GetPurgeSecretRequest"> & {
+};
+
+/**
+ * Describes the message svc.node.v1.GetPurgeSecretRequest.
+ * Use `create(GetPurgeSecretRequestSchema)` to create a new message.
+ */
+export declare const GetPurgeSecretRequestSchema: GenMessage<GetPurgeSecretRequest>;
+
+/**
+ * @generated from message svc.node.v1.GetPurgeSecretResponse
+ */
+export declare type GetPurgeSecretResponse = Message<"svc.node.v1.GetPurgeSecretResponse"> & {
+  /**
+   * @generated from field: svc.node.v1.PurgeSecret secret = 1;
+   */
+  secret?: PurgeSecret | undefined;
+};
+
+/**
+ * Describes the message svc.node.v1.GetPurgeSecretResponse.
+ * Use `create(GetPurgeSecretResponseSchema)` to create a new message.
+ */
+export declare const GetPurgeSecretResponseSchema: GenMessage<GetPurgeSecretResponse>;
+
+/**
+ * The secret of a cluster under which keys of PURGE requests are hashed. It is in no entry of the configuration.
+ *
+ * @generated from message svc.node.v1.PurgeSecret
+ */
+export declare type PurgeSecret = Message<"svc.node.v1.PurgeSecret"> & {
+  /**
+   * 0 = none.
+   *
+   * @generated from field: uint64 version = 1;
+   */
+  version: bigint;
+
+  /**
+   * @generated from field: bytes secret = 2;
+   */
+  secret: Uint8Array;
+};
+
+/**
+ * Describes the message svc.node.v1.PurgeSecret.
+ * Use `create(PurgeSecretSchema)` to create a new message.
+ */
+export declare const PurgeSecretSchema: GenMessage<PurgeSecret>;
+
+/**
+ * A PURGE request whose key the node has checked.
+ *
+ * @generated from message svc.node.v1.SubmitPurgeRequest
+ */
+export declare type SubmitPurgeRequest = Message<"svc.node.v1.SubmitPurgeRequest"> & {
+  /**
+   * @generated from field: string site_id = 1;
+   */
+  siteId: string;
+
+  /**
+   * As the client asked for it, at most 2048 bytes.
+   *
+   * @generated from field: string url = 2;
+   */
+  url: string;
+};
+
+/**
+ * Describes the message svc.node.v1.SubmitPurgeRequest.
+ * Use `create(SubmitPurgeRequestSchema)` to create a new message.
+ */
+export declare const SubmitPurgeRequestSchema: GenMessage<SubmitPurgeRequest>;
+
+/**
+ * @generated from message svc.node.v1.SubmitPurgeResponse
+ */
+export declare type SubmitPurgeResponse = Message<"svc.node.v1.SubmitPurgeResponse"> & {
+  /**
+   * "" = refused.
+   *
+   * @generated from field: string task_id = 1;
+   */
+  taskId: string;
+
+  /**
+   * What the client gets instead: purge-url-invalid, purge-rate-limited or purge-unavailable.
+   *
+   * @generated from field: string refusal = 2;
+   */
+  refusal: string;
+
+  /**
+   * With purge-rate-limited.
+   *
+   * @generated from field: uint32 retry_after_seconds = 3;
+   */
+  retryAfterSeconds: number;
+};
+
+/**
+ * Describes the message svc.node.v1.SubmitPurgeResponse.
+ * Use `create(SubmitPurgeResponseSchema)` to create a new message.
+ */
+export declare const SubmitPurgeResponseSchema: GenMessage<SubmitPurgeResponse>;
+
+/**
  * @generated from enum svc.node.v1.PurgeScope
  */
 export enum PurgeScope {

@@ -10,7 +10,7 @@ import { enumDesc, fileDesc, messageDesc, tsEnum } from "@bufbuild/protobuf/code
  * Describes the file svc/node/v1/purges.proto.
  */
 export const file_svc_node_v1_purges = /*@__PURE__*/
-  fileDesc("ChhzdmMvbm9kZS92MS9wdXJnZXMucHJvdG8SC3N2Yy5ub2RlLnYxIjAKClB1cmdlQmF0Y2gSIgoGcHVyZ2VzGAEgAygLMhIuc3ZjLm5vZGUudjEuUHVyZ2UicwoFUHVyZ2USDQoFZXBvY2gYASABKAQSEAoIc2VxdWVuY2UYAiABKAQSEAoIc2l0ZV9pZHMYAyADKAkSDAoEdGFncxgEIAMoCRIpCgd0YXJnZXRzGAUgAygLMhguc3ZjLm5vZGUudjEuUHVyZ2VUYXJnZXQicQoLUHVyZ2VUYXJnZXQSJgoFc2NvcGUYASABKA4yFy5zdmMubm9kZS52MS5QdXJnZVNjb3BlEg8KB3NpdGVfaWQYAiABKAkSDAoEaG9zdBgDIAEoCRIMCgRwYXRoGAQgASgJEg0KBXF1ZXJ5GAUgASgJKmwKClB1cmdlU2NvcGUSGwoXUFVSR0VfU0NPUEVfVU5TUEVDSUZJRUQQABITCg9QVVJHRV9TQ09QRV9VUkwQARIWChJQVVJHRV9TQ09QRV9QUkVGSVgQAhIUChBQVVJHRV9TQ09QRV9IT1NUEANCJ1olZWRnZS5zdmMvY2FkZHkvZ2VuL3N2Yy9ub2RlL3YxO25vZGV2MWIGcHJvdG8z");
+  fileDesc("ChhzdmMvbm9kZS92MS9wdXJnZXMucHJvdG8SC3N2Yy5ub2RlLnYxIjAKClB1cmdlQmF0Y2gSIgoGcHVyZ2VzGAEgAygLMhIuc3ZjLm5vZGUudjEuUHVyZ2UicwoFUHVyZ2USDQoFZXBvY2gYASABKAQSEAoIc2VxdWVuY2UYAiABKAQSEAoIc2l0ZV9pZHMYAyADKAkSDAoEdGFncxgEIAMoCRIpCgd0YXJnZXRzGAUgAygLMhguc3ZjLm5vZGUudjEuUHVyZ2VUYXJnZXQicQoLUHVyZ2VUYXJnZXQSJgoFc2NvcGUYASABKA4yFy5zdmMubm9kZS52MS5QdXJnZVNjb3BlEg8KB3NpdGVfaWQYAiABKAkSDAoEaG9zdBgDIAEoCRIMCgRwYXRoGAQgASgJEg0KBXF1ZXJ5GAUgASgJIhcKFUdldFB1cmdlU2VjcmV0UmVxdWVzdCJCChZHZXRQdXJnZVNlY3JldFJlc3BvbnNlEigKBnNlY3JldBgBIAEoCzIYLnN2Yy5ub2RlLnYxLlB1cmdlU2VjcmV0Ii4KC1B1cmdlU2VjcmV0Eg8KB3ZlcnNpb24YASABKAQSDgoGc2VjcmV0GAIgASgMIjIKElN1Ym1pdFB1cmdlUmVxdWVzdBIPCgdzaXRlX2lkGAEgASgJEgsKA3VybBgCIAEoCSJUChNTdWJtaXRQdXJnZVJlc3BvbnNlEg8KB3Rhc2tfaWQYASABKAkSDwoHcmVmdXNhbBgCIAEoCRIbChNyZXRyeV9hZnRlcl9zZWNvbmRzGAMgASgNKmwKClB1cmdlU2NvcGUSGwoXUFVSR0VfU0NPUEVfVU5TUEVDSUZJRUQQABITCg9QVVJHRV9TQ09QRV9VUkwQARIWChJQVVJHRV9TQ09QRV9QUkVGSVgQAhIUChBQVVJHRV9TQ09QRV9IT1NUEANCJ1olZWRnZS5zdmMvY2FkZHkvZ2VuL3N2Yy9ub2RlL3YxO25vZGV2MWIGcHJvdG8z");
 
 /**
  * Describes the message svc.node.v1.PurgeBatch.
@@ -32,6 +32,41 @@ export const PurgeSchema = /*@__PURE__*/
  */
 export const PurgeTargetSchema = /*@__PURE__*/
   messageDesc(file_svc_node_v1_purges, 2);
+
+/**
+ * Describes the message svc.node.v1.GetPurgeSecretRequest.
+ * Use `create(GetPurgeSecretRequestSchema)` to create a new message.
+ */
+export const GetPurgeSecretRequestSchema = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_purges, 3);
+
+/**
+ * Describes the message svc.node.v1.GetPurgeSecretResponse.
+ * Use `create(GetPurgeSecretResponseSchema)` to create a new message.
+ */
+export const GetPurgeSecretResponseSchema = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_purges, 4);
+
+/**
+ * Describes the message svc.node.v1.PurgeSecret.
+ * Use `create(PurgeSecretSchema)` to create a new message.
+ */
+export const PurgeSecretSchema = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_purges, 5);
+
+/**
+ * Describes the message svc.node.v1.SubmitPurgeRequest.
+ * Use `create(SubmitPurgeRequestSchema)` to create a new message.
+ */
+export const SubmitPurgeRequestSchema = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_purges, 6);
+
+/**
+ * Describes the message svc.node.v1.SubmitPurgeResponse.
+ * Use `create(SubmitPurgeResponseSchema)` to create a new message.
+ */
+export const SubmitPurgeResponseSchema = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_purges, 7);
 
 /**
  * Describes the enum svc.node.v1.PurgeScope.

@@ -104,10 +104,12 @@ type GetStatusResponse struct {
 	// Those with most failures first, then those with most requests, at most 200.
 	OriginTraffic []*v1.OriginTraffic `protobuf:"bytes,41,rep,name=origin_traffic,json=originTraffic,proto3" json:"origin_traffic,omitempty"`
 	// Unset while no purge of a cluster was put in force.
-	Purges        *PurgeState    `protobuf:"bytes,42,opt,name=purges,proto3" json:"purges,omitempty"`
-	Cache         *v1.CacheUsage `protobuf:"bytes,43,opt,name=cache,proto3" json:"cache,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Purges *PurgeState    `protobuf:"bytes,42,opt,name=purges,proto3" json:"purges,omitempty"`
+	Cache  *v1.CacheUsage `protobuf:"bytes,43,opt,name=cache,proto3" json:"cache,omitempty"`
+	// Version of the secret of PURGE keys in use; 0 = none.
+	PurgeSecretVersion uint64 `protobuf:"varint,44,opt,name=purge_secret_version,json=purgeSecretVersion,proto3" json:"purge_secret_version,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *GetStatusResponse) Reset() {
@@ -327,6 +329,13 @@ func (x *GetStatusResponse) GetCache() *v1.CacheUsage {
 		return x.Cache
 	}
 	return nil
+}
+
+func (x *GetStatusResponse) GetPurgeSecretVersion() uint64 {
+	if x != nil {
+		return x.PurgeSecretVersion
+	}
+	return 0
 }
 
 // Up to where all purges are in force.
@@ -2035,6 +2044,263 @@ func (*ApplyPurgesResponse) Descriptor() ([]byte, []int) {
 	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{31}
 }
 
+type SetPurgeSecretRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Secret        *v1.PurgeSecret        `protobuf:"bytes,1,opt,name=secret,proto3" json:"secret,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetPurgeSecretRequest) Reset() {
+	*x = SetPurgeSecretRequest{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetPurgeSecretRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetPurgeSecretRequest) ProtoMessage() {}
+
+func (x *SetPurgeSecretRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetPurgeSecretRequest.ProtoReflect.Descriptor instead.
+func (*SetPurgeSecretRequest) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *SetPurgeSecretRequest) GetSecret() *v1.PurgeSecret {
+	if x != nil {
+		return x.Secret
+	}
+	return nil
+}
+
+type SetPurgeSecretResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetPurgeSecretResponse) Reset() {
+	*x = SetPurgeSecretResponse{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetPurgeSecretResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetPurgeSecretResponse) ProtoMessage() {}
+
+func (x *SetPurgeSecretResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetPurgeSecretResponse.ProtoReflect.Descriptor instead.
+func (*SetPurgeSecretResponse) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{33}
+}
+
+type WatchPurgeRequestsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchPurgeRequestsRequest) Reset() {
+	*x = WatchPurgeRequestsRequest{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchPurgeRequestsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchPurgeRequestsRequest) ProtoMessage() {}
+
+func (x *WatchPurgeRequestsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchPurgeRequestsRequest.ProtoReflect.Descriptor instead.
+func (*WatchPurgeRequestsRequest) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{34}
+}
+
+type PurgeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of this process.
+	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Purge         *v1.SubmitPurgeRequest `protobuf:"bytes,2,opt,name=purge,proto3" json:"purge,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PurgeRequest) Reset() {
+	*x = PurgeRequest{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PurgeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PurgeRequest) ProtoMessage() {}
+
+func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PurgeRequest.ProtoReflect.Descriptor instead.
+func (*PurgeRequest) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *PurgeRequest) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *PurgeRequest) GetPurge() *v1.SubmitPurgeRequest {
+	if x != nil {
+		return x.Purge
+	}
+	return nil
+}
+
+type AnswerPurgeRequestRequest struct {
+	state         protoimpl.MessageState  `protogen:"open.v1"`
+	Id            uint64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Answer        *v1.SubmitPurgeResponse `protobuf:"bytes,2,opt,name=answer,proto3" json:"answer,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnswerPurgeRequestRequest) Reset() {
+	*x = AnswerPurgeRequestRequest{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnswerPurgeRequestRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnswerPurgeRequestRequest) ProtoMessage() {}
+
+func (x *AnswerPurgeRequestRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnswerPurgeRequestRequest.ProtoReflect.Descriptor instead.
+func (*AnswerPurgeRequestRequest) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *AnswerPurgeRequestRequest) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *AnswerPurgeRequestRequest) GetAnswer() *v1.SubmitPurgeResponse {
+	if x != nil {
+		return x.Answer
+	}
+	return nil
+}
+
+type AnswerPurgeRequestResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnswerPurgeRequestResponse) Reset() {
+	*x = AnswerPurgeRequestResponse{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnswerPurgeRequestResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnswerPurgeRequestResponse) ProtoMessage() {}
+
+func (x *AnswerPurgeRequestResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnswerPurgeRequestResponse.ProtoReflect.Descriptor instead.
+func (*AnswerPurgeRequestResponse) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{37}
+}
+
 // One record of the file "purges" in the folder of the cache, framed as records of journals are.
 type PurgeRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2050,7 +2316,7 @@ type PurgeRecord struct {
 
 func (x *PurgeRecord) Reset() {
 	*x = PurgeRecord{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[32]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2062,7 +2328,7 @@ func (x *PurgeRecord) String() string {
 func (*PurgeRecord) ProtoMessage() {}
 
 func (x *PurgeRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[32]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2075,7 +2341,7 @@ func (x *PurgeRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeRecord.ProtoReflect.Descriptor instead.
 func (*PurgeRecord) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{32}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *PurgeRecord) GetClusterId() string {
@@ -2122,7 +2388,7 @@ type CertificateRecord struct {
 
 func (x *CertificateRecord) Reset() {
 	*x = CertificateRecord{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[33]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2134,7 +2400,7 @@ func (x *CertificateRecord) String() string {
 func (*CertificateRecord) ProtoMessage() {}
 
 func (x *CertificateRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[33]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2147,7 +2413,7 @@ func (x *CertificateRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificateRecord.ProtoReflect.Descriptor instead.
 func (*CertificateRecord) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{33}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *CertificateRecord) GetRecord() isCertificateRecord_Record {
@@ -2202,7 +2468,7 @@ type WatchSecurityRequest struct {
 
 func (x *WatchSecurityRequest) Reset() {
 	*x = WatchSecurityRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[34]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2214,7 +2480,7 @@ func (x *WatchSecurityRequest) String() string {
 func (*WatchSecurityRequest) ProtoMessage() {}
 
 func (x *WatchSecurityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[34]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2227,7 +2493,7 @@ func (x *WatchSecurityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchSecurityRequest.ProtoReflect.Descriptor instead.
 func (*WatchSecurityRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{34}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *WatchSecurityRequest) GetInstanceId() string {
@@ -2261,7 +2527,7 @@ type SecurityBatch struct {
 
 func (x *SecurityBatch) Reset() {
 	*x = SecurityBatch{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[35]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2273,7 +2539,7 @@ func (x *SecurityBatch) String() string {
 func (*SecurityBatch) ProtoMessage() {}
 
 func (x *SecurityBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[35]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2286,7 +2552,7 @@ func (x *SecurityBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SecurityBatch.ProtoReflect.Descriptor instead.
 func (*SecurityBatch) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{35}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SecurityBatch) GetSequence() uint64 {
@@ -2344,7 +2610,7 @@ type SiteLevelState struct {
 
 func (x *SiteLevelState) Reset() {
 	*x = SiteLevelState{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[36]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2356,7 +2622,7 @@ func (x *SiteLevelState) String() string {
 func (*SiteLevelState) ProtoMessage() {}
 
 func (x *SiteLevelState) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[36]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2369,7 +2635,7 @@ func (x *SiteLevelState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteLevelState.ProtoReflect.Descriptor instead.
 func (*SiteLevelState) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{36}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *SiteLevelState) GetSiteId() string {
@@ -2404,7 +2670,7 @@ type LevelState struct {
 
 func (x *LevelState) Reset() {
 	*x = LevelState{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[37]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2416,7 +2682,7 @@ func (x *LevelState) String() string {
 func (*LevelState) ProtoMessage() {}
 
 func (x *LevelState) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[37]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2429,7 +2695,7 @@ func (x *LevelState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LevelState.ProtoReflect.Descriptor instead.
 func (*LevelState) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{37}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *LevelState) GetLevel() uint32 {
@@ -2456,7 +2722,7 @@ type PathLevelState struct {
 
 func (x *PathLevelState) Reset() {
 	*x = PathLevelState{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[38]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2468,7 +2734,7 @@ func (x *PathLevelState) String() string {
 func (*PathLevelState) ProtoMessage() {}
 
 func (x *PathLevelState) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[38]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2481,7 +2747,7 @@ func (x *PathLevelState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathLevelState.ProtoReflect.Descriptor instead.
 func (*PathLevelState) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{38}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PathLevelState) GetPath() string {
@@ -2508,7 +2774,7 @@ type RestoreSecurityRequest struct {
 
 func (x *RestoreSecurityRequest) Reset() {
 	*x = RestoreSecurityRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[39]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2520,7 +2786,7 @@ func (x *RestoreSecurityRequest) String() string {
 func (*RestoreSecurityRequest) ProtoMessage() {}
 
 func (x *RestoreSecurityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[39]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2533,7 +2799,7 @@ func (x *RestoreSecurityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSecurityRequest.ProtoReflect.Descriptor instead.
 func (*RestoreSecurityRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{39}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *RestoreSecurityRequest) GetBans() []*v1.OwnBan {
@@ -2558,7 +2824,7 @@ type RestoreSecurityResponse struct {
 
 func (x *RestoreSecurityResponse) Reset() {
 	*x = RestoreSecurityResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[40]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2570,7 +2836,7 @@ func (x *RestoreSecurityResponse) String() string {
 func (*RestoreSecurityResponse) ProtoMessage() {}
 
 func (x *RestoreSecurityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[40]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2583,7 +2849,7 @@ func (x *RestoreSecurityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSecurityResponse.ProtoReflect.Descriptor instead.
 func (*RestoreSecurityResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{40}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{46}
 }
 
 // One record of a journal file in the state folder. A file is a run of records, each
@@ -2605,7 +2871,7 @@ type JournalRecord struct {
 
 func (x *JournalRecord) Reset() {
 	*x = JournalRecord{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[41]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2617,7 +2883,7 @@ func (x *JournalRecord) String() string {
 func (*JournalRecord) ProtoMessage() {}
 
 func (x *JournalRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[41]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2630,7 +2896,7 @@ func (x *JournalRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalRecord.ProtoReflect.Descriptor instead.
 func (*JournalRecord) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{41}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *JournalRecord) GetRecord() isJournalRecord_Record {
@@ -2731,7 +2997,7 @@ type JournalHeader struct {
 
 func (x *JournalHeader) Reset() {
 	*x = JournalHeader{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[42]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2743,7 +3009,7 @@ func (x *JournalHeader) String() string {
 func (*JournalHeader) ProtoMessage() {}
 
 func (x *JournalHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[42]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2756,7 +3022,7 @@ func (x *JournalHeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalHeader.ProtoReflect.Descriptor instead.
 func (*JournalHeader) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{42}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *JournalHeader) GetFormat() uint32 {
@@ -2796,7 +3062,7 @@ type ConfigChange struct {
 
 func (x *ConfigChange) Reset() {
 	*x = ConfigChange{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[43]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2808,7 +3074,7 @@ func (x *ConfigChange) String() string {
 func (*ConfigChange) ProtoMessage() {}
 
 func (x *ConfigChange) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[43]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2821,7 +3087,7 @@ func (x *ConfigChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigChange.ProtoReflect.Descriptor instead.
 func (*ConfigChange) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{43}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ConfigChange) GetPosition() *v1.ConfigPosition {
@@ -2866,7 +3132,7 @@ type SecurityMark struct {
 
 func (x *SecurityMark) Reset() {
 	*x = SecurityMark{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[44]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2878,7 +3144,7 @@ func (x *SecurityMark) String() string {
 func (*SecurityMark) ProtoMessage() {}
 
 func (x *SecurityMark) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[44]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2891,7 +3157,7 @@ func (x *SecurityMark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SecurityMark.ProtoReflect.Descriptor instead.
 func (*SecurityMark) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{44}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *SecurityMark) GetReportedBans() uint64 {
@@ -2927,7 +3193,7 @@ type BanChange struct {
 
 func (x *BanChange) Reset() {
 	*x = BanChange{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[45]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2939,7 +3205,7 @@ func (x *BanChange) String() string {
 func (*BanChange) ProtoMessage() {}
 
 func (x *BanChange) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[45]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2952,7 +3218,7 @@ func (x *BanChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BanChange.ProtoReflect.Descriptor instead.
 func (*BanChange) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{45}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *BanChange) GetPosition() *v1.BanPosition {
@@ -2980,8 +3246,9 @@ var File_svc_edge_v1_edge_proto protoreflect.FileDescriptor
 
 const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\n" +
-	"\x16svc/edge/v1/edge.proto\x12\vsvc.edge.v1\x1a\x19svc/config/v1/entry.proto\x1a\x16svc/node/v1/bans.proto\x1a\x1esvc/node/v1/certificates.proto\x1a\x18svc/node/v1/config.proto\x1a\x16svc/node/v1/node.proto\x1a\x1asvc/node/v1/security.proto\"\x12\n" +
-	"\x10GetStatusRequest\"\xe0\t\n" +
+	"\x16svc/edge/v1/edge.proto\x12\vsvc.edge.v1\x1a\x19svc/config/v1/entry.proto\x1a\x16svc/node/v1/bans.proto\x1a\x1esvc/node/v1/certificates.proto\x1a\x18svc/node/v1/config.proto\x1a\x16svc/node/v1/node.proto\x1a\x18svc/node/v1/purges.proto\x1a\x1asvc/node/v1/security.proto\"\x12\n" +
+	"\x10GetStatusRequest\"\x92\n" +
+	"\n" +
 	"\x11GetStatusResponse\x12\x1f\n" +
 	"\vinstance_id\x18\x01 \x01(\tR\n" +
 	"instanceId\x12\x18\n" +
@@ -3013,7 +3280,8 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\rorigin_health\x18( \x03(\v2\x19.svc.node.v1.OriginHealthR\foriginHealth\x12A\n" +
 	"\x0eorigin_traffic\x18) \x03(\v2\x1a.svc.node.v1.OriginTrafficR\roriginTraffic\x12/\n" +
 	"\x06purges\x18* \x01(\v2\x17.svc.edge.v1.PurgeStateR\x06purges\x12-\n" +
-	"\x05cache\x18+ \x01(\v2\x17.svc.node.v1.CacheUsageR\x05cache\"]\n" +
+	"\x05cache\x18+ \x01(\v2\x17.svc.node.v1.CacheUsageR\x05cache\x120\n" +
+	"\x14purge_secret_version\x18, \x01(\x04R\x12purgeSecretVersion\"]\n" +
 	"\n" +
 	"PurgeState\x12\x1d\n" +
 	"\n" +
@@ -3144,7 +3412,18 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"PurgePlace\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\x04R\bsequence\"\x15\n" +
-	"\x13ApplyPurgesResponse\"\x95\x01\n" +
+	"\x13ApplyPurgesResponse\"I\n" +
+	"\x15SetPurgeSecretRequest\x120\n" +
+	"\x06secret\x18\x01 \x01(\v2\x18.svc.node.v1.PurgeSecretR\x06secret\"\x18\n" +
+	"\x16SetPurgeSecretResponse\"\x1b\n" +
+	"\x19WatchPurgeRequestsRequest\"U\n" +
+	"\fPurgeRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x125\n" +
+	"\x05purge\x18\x02 \x01(\v2\x1f.svc.node.v1.SubmitPurgeRequestR\x05purge\"e\n" +
+	"\x19AnswerPurgeRequestRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x128\n" +
+	"\x06answer\x18\x02 \x01(\v2 .svc.node.v1.SubmitPurgeResponseR\x06answer\"\x1c\n" +
+	"\x1aAnswerPurgeRequestResponse\"\x95\x01\n" +
 	"\vPurgeRecord\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x1e\n" +
@@ -3209,8 +3488,7 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\bposition\x18\x01 \x01(\v2\x18.svc.node.v1.BanPositionR\bposition\x12*\n" +
 	"\aupserts\x18\x02 \x03(\v2\x10.svc.node.v1.BanR\aupserts\x12\x1f\n" +
 	"\vremoved_ids\x18\x03 \x03(\tR\n" +
-	"removedIds2\xd6\n" +
-	"\n" +
+	"removedIds2\xf3\f\n" +
 	"\vEdgeService\x12J\n" +
 	"\tGetStatus\x12\x1d.svc.edge.v1.GetStatusRequest\x1a\x1e.svc.edge.v1.GetStatusResponse\x12P\n" +
 	"\vApplyConfig\x12\x1f.svc.edge.v1.ApplyConfigRequest\x1a .svc.edge.v1.ApplyConfigResponse\x12R\n" +
@@ -3227,7 +3505,10 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\x10ReadCertificates\x12$.svc.edge.v1.ReadCertificatesRequest\x1a .svc.edge.v1.ApplyConfigResponse\x12k\n" +
 	"\x14SetSessionTicketKeys\x12(.svc.edge.v1.SetSessionTicketKeysRequest\x1a).svc.edge.v1.SetSessionTicketKeysResponse\x12V\n" +
 	"\rSetAcmeTokens\x12!.svc.edge.v1.SetAcmeTokensRequest\x1a\".svc.edge.v1.SetAcmeTokensResponse\x12P\n" +
-	"\vApplyPurges\x12\x1f.svc.edge.v1.ApplyPurgesRequest\x1a .svc.edge.v1.ApplyPurgesResponse\x12P\n" +
+	"\vApplyPurges\x12\x1f.svc.edge.v1.ApplyPurgesRequest\x1a .svc.edge.v1.ApplyPurgesResponse\x12Y\n" +
+	"\x0eSetPurgeSecret\x12\".svc.edge.v1.SetPurgeSecretRequest\x1a#.svc.edge.v1.SetPurgeSecretResponse\x12Y\n" +
+	"\x12WatchPurgeRequests\x12&.svc.edge.v1.WatchPurgeRequestsRequest\x1a\x19.svc.edge.v1.PurgeRequest0\x01\x12e\n" +
+	"\x12AnswerPurgeRequest\x12&.svc.edge.v1.AnswerPurgeRequestRequest\x1a'.svc.edge.v1.AnswerPurgeRequestResponse\x12P\n" +
 	"\rWatchSecurity\x12!.svc.edge.v1.WatchSecurityRequest\x1a\x1a.svc.edge.v1.SecurityBatch0\x01\x12\\\n" +
 	"\x0fRestoreSecurity\x12#.svc.edge.v1.RestoreSecurityRequest\x1a$.svc.edge.v1.RestoreSecurityResponseB'Z%edge.svc/caddy/gen/svc/edge/v1;edgev1b\x06proto3"
 
@@ -3243,7 +3524,7 @@ func file_svc_edge_v1_edge_proto_rawDescGZIP() []byte {
 	return file_svc_edge_v1_edge_proto_rawDescData
 }
 
-var file_svc_edge_v1_edge_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
+var file_svc_edge_v1_edge_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
 var file_svc_edge_v1_edge_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),             // 0: svc.edge.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),            // 1: svc.edge.v1.GetStatusResponse
@@ -3277,155 +3558,173 @@ var file_svc_edge_v1_edge_proto_goTypes = []any{
 	(*ApplyPurgesRequest)(nil),           // 29: svc.edge.v1.ApplyPurgesRequest
 	(*PurgePlace)(nil),                   // 30: svc.edge.v1.PurgePlace
 	(*ApplyPurgesResponse)(nil),          // 31: svc.edge.v1.ApplyPurgesResponse
-	(*PurgeRecord)(nil),                  // 32: svc.edge.v1.PurgeRecord
-	(*CertificateRecord)(nil),            // 33: svc.edge.v1.CertificateRecord
-	(*WatchSecurityRequest)(nil),         // 34: svc.edge.v1.WatchSecurityRequest
-	(*SecurityBatch)(nil),                // 35: svc.edge.v1.SecurityBatch
-	(*SiteLevelState)(nil),               // 36: svc.edge.v1.SiteLevelState
-	(*LevelState)(nil),                   // 37: svc.edge.v1.LevelState
-	(*PathLevelState)(nil),               // 38: svc.edge.v1.PathLevelState
-	(*RestoreSecurityRequest)(nil),       // 39: svc.edge.v1.RestoreSecurityRequest
-	(*RestoreSecurityResponse)(nil),      // 40: svc.edge.v1.RestoreSecurityResponse
-	(*JournalRecord)(nil),                // 41: svc.edge.v1.JournalRecord
-	(*JournalHeader)(nil),                // 42: svc.edge.v1.JournalHeader
-	(*ConfigChange)(nil),                 // 43: svc.edge.v1.ConfigChange
-	(*SecurityMark)(nil),                 // 44: svc.edge.v1.SecurityMark
-	(*BanChange)(nil),                    // 45: svc.edge.v1.BanChange
-	nil,                                  // 46: svc.edge.v1.TlsCounters.RefusedEntry
-	nil,                                  // 47: svc.edge.v1.Connections.RefusedEntry
-	nil,                                  // 48: svc.edge.v1.Connections.EvictedEntry
-	nil,                                  // 49: svc.edge.v1.Connections.Http2ErrorsEntry
-	nil,                                  // 50: svc.edge.v1.Connections.Http3ErrorsEntry
-	(*v1.ConfigPosition)(nil),            // 51: svc.node.v1.ConfigPosition
-	(*v1.FailedEntry)(nil),               // 52: svc.node.v1.FailedEntry
-	(*v1.SiteSecurity)(nil),              // 53: svc.node.v1.SiteSecurity
-	(*v1.GeoIp)(nil),                     // 54: svc.node.v1.GeoIp
-	(*v1.FailingSite)(nil),               // 55: svc.node.v1.FailingSite
-	(*v1.OriginHealth)(nil),              // 56: svc.node.v1.OriginHealth
-	(*v1.OriginTraffic)(nil),             // 57: svc.node.v1.OriginTraffic
-	(*v1.CacheUsage)(nil),                // 58: svc.node.v1.CacheUsage
-	(*v11.Entry)(nil),                    // 59: svc.config.v1.Entry
-	(*v11.EntryKey)(nil),                 // 60: svc.config.v1.EntryKey
-	(*v1.BanPosition)(nil),               // 61: svc.node.v1.BanPosition
-	(*v1.Ban)(nil),                       // 62: svc.node.v1.Ban
-	(*v1.OwnBanLift)(nil),                // 63: svc.node.v1.OwnBanLift
-	(*v1.SiteMinute)(nil),                // 64: svc.node.v1.SiteMinute
-	(*v1.StatsGap)(nil),                  // 65: svc.node.v1.StatsGap
-	(*v1.Vitals)(nil),                    // 66: svc.node.v1.Vitals
-	(*v1.ChallengeKeys)(nil),             // 67: svc.node.v1.ChallengeKeys
-	(*v1.SessionTicketKeys)(nil),         // 68: svc.node.v1.SessionTicketKeys
-	(*v1.AcmeToken)(nil),                 // 69: svc.node.v1.AcmeToken
-	(*v1.CertificateMaterial)(nil),       // 70: svc.node.v1.CertificateMaterial
-	(*v1.CertificateStaple)(nil),         // 71: svc.node.v1.CertificateStaple
-	(*v1.OwnBan)(nil),                    // 72: svc.node.v1.OwnBan
-	(*v1.SecurityEvent)(nil),             // 73: svc.node.v1.SecurityEvent
+	(*SetPurgeSecretRequest)(nil),        // 32: svc.edge.v1.SetPurgeSecretRequest
+	(*SetPurgeSecretResponse)(nil),       // 33: svc.edge.v1.SetPurgeSecretResponse
+	(*WatchPurgeRequestsRequest)(nil),    // 34: svc.edge.v1.WatchPurgeRequestsRequest
+	(*PurgeRequest)(nil),                 // 35: svc.edge.v1.PurgeRequest
+	(*AnswerPurgeRequestRequest)(nil),    // 36: svc.edge.v1.AnswerPurgeRequestRequest
+	(*AnswerPurgeRequestResponse)(nil),   // 37: svc.edge.v1.AnswerPurgeRequestResponse
+	(*PurgeRecord)(nil),                  // 38: svc.edge.v1.PurgeRecord
+	(*CertificateRecord)(nil),            // 39: svc.edge.v1.CertificateRecord
+	(*WatchSecurityRequest)(nil),         // 40: svc.edge.v1.WatchSecurityRequest
+	(*SecurityBatch)(nil),                // 41: svc.edge.v1.SecurityBatch
+	(*SiteLevelState)(nil),               // 42: svc.edge.v1.SiteLevelState
+	(*LevelState)(nil),                   // 43: svc.edge.v1.LevelState
+	(*PathLevelState)(nil),               // 44: svc.edge.v1.PathLevelState
+	(*RestoreSecurityRequest)(nil),       // 45: svc.edge.v1.RestoreSecurityRequest
+	(*RestoreSecurityResponse)(nil),      // 46: svc.edge.v1.RestoreSecurityResponse
+	(*JournalRecord)(nil),                // 47: svc.edge.v1.JournalRecord
+	(*JournalHeader)(nil),                // 48: svc.edge.v1.JournalHeader
+	(*ConfigChange)(nil),                 // 49: svc.edge.v1.ConfigChange
+	(*SecurityMark)(nil),                 // 50: svc.edge.v1.SecurityMark
+	(*BanChange)(nil),                    // 51: svc.edge.v1.BanChange
+	nil,                                  // 52: svc.edge.v1.TlsCounters.RefusedEntry
+	nil,                                  // 53: svc.edge.v1.Connections.RefusedEntry
+	nil,                                  // 54: svc.edge.v1.Connections.EvictedEntry
+	nil,                                  // 55: svc.edge.v1.Connections.Http2ErrorsEntry
+	nil,                                  // 56: svc.edge.v1.Connections.Http3ErrorsEntry
+	(*v1.ConfigPosition)(nil),            // 57: svc.node.v1.ConfigPosition
+	(*v1.FailedEntry)(nil),               // 58: svc.node.v1.FailedEntry
+	(*v1.SiteSecurity)(nil),              // 59: svc.node.v1.SiteSecurity
+	(*v1.GeoIp)(nil),                     // 60: svc.node.v1.GeoIp
+	(*v1.FailingSite)(nil),               // 61: svc.node.v1.FailingSite
+	(*v1.OriginHealth)(nil),              // 62: svc.node.v1.OriginHealth
+	(*v1.OriginTraffic)(nil),             // 63: svc.node.v1.OriginTraffic
+	(*v1.CacheUsage)(nil),                // 64: svc.node.v1.CacheUsage
+	(*v11.Entry)(nil),                    // 65: svc.config.v1.Entry
+	(*v11.EntryKey)(nil),                 // 66: svc.config.v1.EntryKey
+	(*v1.BanPosition)(nil),               // 67: svc.node.v1.BanPosition
+	(*v1.Ban)(nil),                       // 68: svc.node.v1.Ban
+	(*v1.OwnBanLift)(nil),                // 69: svc.node.v1.OwnBanLift
+	(*v1.SiteMinute)(nil),                // 70: svc.node.v1.SiteMinute
+	(*v1.StatsGap)(nil),                  // 71: svc.node.v1.StatsGap
+	(*v1.Vitals)(nil),                    // 72: svc.node.v1.Vitals
+	(*v1.ChallengeKeys)(nil),             // 73: svc.node.v1.ChallengeKeys
+	(*v1.SessionTicketKeys)(nil),         // 74: svc.node.v1.SessionTicketKeys
+	(*v1.AcmeToken)(nil),                 // 75: svc.node.v1.AcmeToken
+	(*v1.PurgeSecret)(nil),               // 76: svc.node.v1.PurgeSecret
+	(*v1.SubmitPurgeRequest)(nil),        // 77: svc.node.v1.SubmitPurgeRequest
+	(*v1.SubmitPurgeResponse)(nil),       // 78: svc.node.v1.SubmitPurgeResponse
+	(*v1.CertificateMaterial)(nil),       // 79: svc.node.v1.CertificateMaterial
+	(*v1.CertificateStaple)(nil),         // 80: svc.node.v1.CertificateStaple
+	(*v1.OwnBan)(nil),                    // 81: svc.node.v1.OwnBan
+	(*v1.SecurityEvent)(nil),             // 82: svc.node.v1.SecurityEvent
 }
 var file_svc_edge_v1_edge_proto_depIdxs = []int32{
-	51, // 0: svc.edge.v1.GetStatusResponse.config:type_name -> svc.node.v1.ConfigPosition
+	57, // 0: svc.edge.v1.GetStatusResponse.config:type_name -> svc.node.v1.ConfigPosition
 	17, // 1: svc.edge.v1.GetStatusResponse.bans:type_name -> svc.edge.v1.BanState
-	52, // 2: svc.edge.v1.GetStatusResponse.failed:type_name -> svc.node.v1.FailedEntry
-	53, // 3: svc.edge.v1.GetStatusResponse.security:type_name -> svc.node.v1.SiteSecurity
+	58, // 2: svc.edge.v1.GetStatusResponse.failed:type_name -> svc.node.v1.FailedEntry
+	59, // 3: svc.edge.v1.GetStatusResponse.security:type_name -> svc.node.v1.SiteSecurity
 	6,  // 4: svc.edge.v1.GetStatusResponse.challenges:type_name -> svc.edge.v1.ChallengeCounters
 	5,  // 5: svc.edge.v1.GetStatusResponse.connections:type_name -> svc.edge.v1.Connections
-	54, // 6: svc.edge.v1.GetStatusResponse.geoip:type_name -> svc.node.v1.GeoIp
+	60, // 6: svc.edge.v1.GetStatusResponse.geoip:type_name -> svc.node.v1.GeoIp
 	3,  // 7: svc.edge.v1.GetStatusResponse.tls:type_name -> svc.edge.v1.TlsCounters
 	4,  // 8: svc.edge.v1.GetStatusResponse.port_problems:type_name -> svc.edge.v1.PortProblem
-	55, // 9: svc.edge.v1.GetStatusResponse.failing_sites:type_name -> svc.node.v1.FailingSite
-	56, // 10: svc.edge.v1.GetStatusResponse.origin_health:type_name -> svc.node.v1.OriginHealth
-	57, // 11: svc.edge.v1.GetStatusResponse.origin_traffic:type_name -> svc.node.v1.OriginTraffic
+	61, // 9: svc.edge.v1.GetStatusResponse.failing_sites:type_name -> svc.node.v1.FailingSite
+	62, // 10: svc.edge.v1.GetStatusResponse.origin_health:type_name -> svc.node.v1.OriginHealth
+	63, // 11: svc.edge.v1.GetStatusResponse.origin_traffic:type_name -> svc.node.v1.OriginTraffic
 	2,  // 12: svc.edge.v1.GetStatusResponse.purges:type_name -> svc.edge.v1.PurgeState
-	58, // 13: svc.edge.v1.GetStatusResponse.cache:type_name -> svc.node.v1.CacheUsage
-	46, // 14: svc.edge.v1.TlsCounters.refused:type_name -> svc.edge.v1.TlsCounters.RefusedEntry
-	47, // 15: svc.edge.v1.Connections.refused:type_name -> svc.edge.v1.Connections.RefusedEntry
-	48, // 16: svc.edge.v1.Connections.evicted:type_name -> svc.edge.v1.Connections.EvictedEntry
-	49, // 17: svc.edge.v1.Connections.http2_errors:type_name -> svc.edge.v1.Connections.Http2ErrorsEntry
-	50, // 18: svc.edge.v1.Connections.http3_errors:type_name -> svc.edge.v1.Connections.Http3ErrorsEntry
-	51, // 19: svc.edge.v1.ApplyConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
-	51, // 20: svc.edge.v1.ApplyConfigRequest.target:type_name -> svc.node.v1.ConfigPosition
-	59, // 21: svc.edge.v1.ApplyConfigRequest.upserts:type_name -> svc.config.v1.Entry
-	60, // 22: svc.edge.v1.ApplyConfigRequest.deletes:type_name -> svc.config.v1.EntryKey
-	60, // 23: svc.edge.v1.ApplyConfigRequest.unserved:type_name -> svc.config.v1.EntryKey
-	51, // 24: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
-	52, // 25: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
-	60, // 26: svc.edge.v1.ListFailingRequest.after:type_name -> svc.config.v1.EntryKey
-	51, // 27: svc.edge.v1.ListFailingResponse.position:type_name -> svc.node.v1.ConfigPosition
+	64, // 13: svc.edge.v1.GetStatusResponse.cache:type_name -> svc.node.v1.CacheUsage
+	52, // 14: svc.edge.v1.TlsCounters.refused:type_name -> svc.edge.v1.TlsCounters.RefusedEntry
+	53, // 15: svc.edge.v1.Connections.refused:type_name -> svc.edge.v1.Connections.RefusedEntry
+	54, // 16: svc.edge.v1.Connections.evicted:type_name -> svc.edge.v1.Connections.EvictedEntry
+	55, // 17: svc.edge.v1.Connections.http2_errors:type_name -> svc.edge.v1.Connections.Http2ErrorsEntry
+	56, // 18: svc.edge.v1.Connections.http3_errors:type_name -> svc.edge.v1.Connections.Http3ErrorsEntry
+	57, // 19: svc.edge.v1.ApplyConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
+	57, // 20: svc.edge.v1.ApplyConfigRequest.target:type_name -> svc.node.v1.ConfigPosition
+	65, // 21: svc.edge.v1.ApplyConfigRequest.upserts:type_name -> svc.config.v1.Entry
+	66, // 22: svc.edge.v1.ApplyConfigRequest.deletes:type_name -> svc.config.v1.EntryKey
+	66, // 23: svc.edge.v1.ApplyConfigRequest.unserved:type_name -> svc.config.v1.EntryKey
+	57, // 24: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
+	58, // 25: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
+	66, // 26: svc.edge.v1.ListFailingRequest.after:type_name -> svc.config.v1.EntryKey
+	57, // 27: svc.edge.v1.ListFailingResponse.position:type_name -> svc.node.v1.ConfigPosition
 	12, // 28: svc.edge.v1.ListFailingResponse.entries:type_name -> svc.edge.v1.FailingEntry
-	60, // 29: svc.edge.v1.FailingEntry.key:type_name -> svc.config.v1.EntryKey
-	61, // 30: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
-	61, // 31: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
-	62, // 32: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
-	63, // 33: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
+	66, // 29: svc.edge.v1.FailingEntry.key:type_name -> svc.config.v1.EntryKey
+	67, // 30: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
+	67, // 31: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
+	68, // 32: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
+	69, // 33: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
 	17, // 34: svc.edge.v1.ApplyBansResponse.state:type_name -> svc.edge.v1.BanState
-	61, // 35: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
-	64, // 36: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
-	65, // 37: svc.edge.v1.DrainStatsResponse.gaps:type_name -> svc.node.v1.StatsGap
-	51, // 38: svc.edge.v1.GetVitalsResponse.config:type_name -> svc.node.v1.ConfigPosition
-	66, // 39: svc.edge.v1.GetVitalsResponse.vitals:type_name -> svc.node.v1.Vitals
-	67, // 40: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
-	68, // 41: svc.edge.v1.SetSessionTicketKeysRequest.keys:type_name -> svc.node.v1.SessionTicketKeys
-	69, // 42: svc.edge.v1.SetAcmeTokensRequest.upserts:type_name -> svc.node.v1.AcmeToken
-	69, // 43: svc.edge.v1.SetAcmeTokensRequest.removed:type_name -> svc.node.v1.AcmeToken
+	67, // 35: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
+	70, // 36: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
+	71, // 37: svc.edge.v1.DrainStatsResponse.gaps:type_name -> svc.node.v1.StatsGap
+	57, // 38: svc.edge.v1.GetVitalsResponse.config:type_name -> svc.node.v1.ConfigPosition
+	72, // 39: svc.edge.v1.GetVitalsResponse.vitals:type_name -> svc.node.v1.Vitals
+	73, // 40: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
+	74, // 41: svc.edge.v1.SetSessionTicketKeysRequest.keys:type_name -> svc.node.v1.SessionTicketKeys
+	75, // 42: svc.edge.v1.SetAcmeTokensRequest.upserts:type_name -> svc.node.v1.AcmeToken
+	75, // 43: svc.edge.v1.SetAcmeTokensRequest.removed:type_name -> svc.node.v1.AcmeToken
 	30, // 44: svc.edge.v1.ApplyPurgesRequest.place:type_name -> svc.edge.v1.PurgePlace
-	30, // 45: svc.edge.v1.PurgeRecord.place:type_name -> svc.edge.v1.PurgePlace
-	70, // 46: svc.edge.v1.CertificateRecord.material:type_name -> svc.node.v1.CertificateMaterial
-	71, // 47: svc.edge.v1.CertificateRecord.staple:type_name -> svc.node.v1.CertificateStaple
-	72, // 48: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
-	73, // 49: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
-	36, // 50: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
-	37, // 51: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
-	38, // 52: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
-	37, // 53: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
-	72, // 54: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
-	36, // 55: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
-	42, // 56: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
-	43, // 57: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
-	45, // 58: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
-	35, // 59: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
-	44, // 60: svc.edge.v1.JournalRecord.security_mark:type_name -> svc.edge.v1.SecurityMark
-	51, // 61: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
-	59, // 62: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
-	60, // 63: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
-	60, // 64: svc.edge.v1.ConfigChange.unserved:type_name -> svc.config.v1.EntryKey
-	63, // 65: svc.edge.v1.SecurityMark.lifted:type_name -> svc.node.v1.OwnBanLift
-	61, // 66: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
-	62, // 67: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
-	0,  // 68: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
-	7,  // 69: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
-	8,  // 70: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
-	10, // 71: svc.edge.v1.EdgeService.ListFailing:input_type -> svc.edge.v1.ListFailingRequest
-	13, // 72: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
-	14, // 73: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
-	15, // 74: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
-	18, // 75: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
-	20, // 76: svc.edge.v1.EdgeService.GetVitals:input_type -> svc.edge.v1.GetVitalsRequest
-	22, // 77: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
-	24, // 78: svc.edge.v1.EdgeService.ReadCertificates:input_type -> svc.edge.v1.ReadCertificatesRequest
-	25, // 79: svc.edge.v1.EdgeService.SetSessionTicketKeys:input_type -> svc.edge.v1.SetSessionTicketKeysRequest
-	27, // 80: svc.edge.v1.EdgeService.SetAcmeTokens:input_type -> svc.edge.v1.SetAcmeTokensRequest
-	29, // 81: svc.edge.v1.EdgeService.ApplyPurges:input_type -> svc.edge.v1.ApplyPurgesRequest
-	34, // 82: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
-	39, // 83: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
-	1,  // 84: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
-	9,  // 85: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	9,  // 86: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	11, // 87: svc.edge.v1.EdgeService.ListFailing:output_type -> svc.edge.v1.ListFailingResponse
-	16, // 88: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
-	16, // 89: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
-	16, // 90: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
-	19, // 91: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
-	21, // 92: svc.edge.v1.EdgeService.GetVitals:output_type -> svc.edge.v1.GetVitalsResponse
-	23, // 93: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
-	9,  // 94: svc.edge.v1.EdgeService.ReadCertificates:output_type -> svc.edge.v1.ApplyConfigResponse
-	26, // 95: svc.edge.v1.EdgeService.SetSessionTicketKeys:output_type -> svc.edge.v1.SetSessionTicketKeysResponse
-	28, // 96: svc.edge.v1.EdgeService.SetAcmeTokens:output_type -> svc.edge.v1.SetAcmeTokensResponse
-	31, // 97: svc.edge.v1.EdgeService.ApplyPurges:output_type -> svc.edge.v1.ApplyPurgesResponse
-	35, // 98: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
-	40, // 99: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
-	84, // [84:100] is the sub-list for method output_type
-	68, // [68:84] is the sub-list for method input_type
-	68, // [68:68] is the sub-list for extension type_name
-	68, // [68:68] is the sub-list for extension extendee
-	0,  // [0:68] is the sub-list for field type_name
+	76, // 45: svc.edge.v1.SetPurgeSecretRequest.secret:type_name -> svc.node.v1.PurgeSecret
+	77, // 46: svc.edge.v1.PurgeRequest.purge:type_name -> svc.node.v1.SubmitPurgeRequest
+	78, // 47: svc.edge.v1.AnswerPurgeRequestRequest.answer:type_name -> svc.node.v1.SubmitPurgeResponse
+	30, // 48: svc.edge.v1.PurgeRecord.place:type_name -> svc.edge.v1.PurgePlace
+	79, // 49: svc.edge.v1.CertificateRecord.material:type_name -> svc.node.v1.CertificateMaterial
+	80, // 50: svc.edge.v1.CertificateRecord.staple:type_name -> svc.node.v1.CertificateStaple
+	81, // 51: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
+	82, // 52: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
+	42, // 53: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
+	43, // 54: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
+	44, // 55: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
+	43, // 56: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
+	81, // 57: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
+	42, // 58: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
+	48, // 59: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
+	49, // 60: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
+	51, // 61: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
+	41, // 62: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
+	50, // 63: svc.edge.v1.JournalRecord.security_mark:type_name -> svc.edge.v1.SecurityMark
+	57, // 64: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
+	65, // 65: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
+	66, // 66: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
+	66, // 67: svc.edge.v1.ConfigChange.unserved:type_name -> svc.config.v1.EntryKey
+	69, // 68: svc.edge.v1.SecurityMark.lifted:type_name -> svc.node.v1.OwnBanLift
+	67, // 69: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
+	68, // 70: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
+	0,  // 71: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
+	7,  // 72: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
+	8,  // 73: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
+	10, // 74: svc.edge.v1.EdgeService.ListFailing:input_type -> svc.edge.v1.ListFailingRequest
+	13, // 75: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
+	14, // 76: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
+	15, // 77: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
+	18, // 78: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
+	20, // 79: svc.edge.v1.EdgeService.GetVitals:input_type -> svc.edge.v1.GetVitalsRequest
+	22, // 80: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
+	24, // 81: svc.edge.v1.EdgeService.ReadCertificates:input_type -> svc.edge.v1.ReadCertificatesRequest
+	25, // 82: svc.edge.v1.EdgeService.SetSessionTicketKeys:input_type -> svc.edge.v1.SetSessionTicketKeysRequest
+	27, // 83: svc.edge.v1.EdgeService.SetAcmeTokens:input_type -> svc.edge.v1.SetAcmeTokensRequest
+	29, // 84: svc.edge.v1.EdgeService.ApplyPurges:input_type -> svc.edge.v1.ApplyPurgesRequest
+	32, // 85: svc.edge.v1.EdgeService.SetPurgeSecret:input_type -> svc.edge.v1.SetPurgeSecretRequest
+	34, // 86: svc.edge.v1.EdgeService.WatchPurgeRequests:input_type -> svc.edge.v1.WatchPurgeRequestsRequest
+	36, // 87: svc.edge.v1.EdgeService.AnswerPurgeRequest:input_type -> svc.edge.v1.AnswerPurgeRequestRequest
+	40, // 88: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
+	45, // 89: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
+	1,  // 90: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
+	9,  // 91: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	9,  // 92: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	11, // 93: svc.edge.v1.EdgeService.ListFailing:output_type -> svc.edge.v1.ListFailingResponse
+	16, // 94: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
+	16, // 95: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
+	16, // 96: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
+	19, // 97: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
+	21, // 98: svc.edge.v1.EdgeService.GetVitals:output_type -> svc.edge.v1.GetVitalsResponse
+	23, // 99: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
+	9,  // 100: svc.edge.v1.EdgeService.ReadCertificates:output_type -> svc.edge.v1.ApplyConfigResponse
+	26, // 101: svc.edge.v1.EdgeService.SetSessionTicketKeys:output_type -> svc.edge.v1.SetSessionTicketKeysResponse
+	28, // 102: svc.edge.v1.EdgeService.SetAcmeTokens:output_type -> svc.edge.v1.SetAcmeTokensResponse
+	31, // 103: svc.edge.v1.EdgeService.ApplyPurges:output_type -> svc.edge.v1.ApplyPurgesResponse
+	33, // 104: svc.edge.v1.EdgeService.SetPurgeSecret:output_type -> svc.edge.v1.SetPurgeSecretResponse
+	35, // 105: svc.edge.v1.EdgeService.WatchPurgeRequests:output_type -> svc.edge.v1.PurgeRequest
+	37, // 106: svc.edge.v1.EdgeService.AnswerPurgeRequest:output_type -> svc.edge.v1.AnswerPurgeRequestResponse
+	41, // 107: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
+	46, // 108: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
+	90, // [90:109] is the sub-list for method output_type
+	71, // [71:90] is the sub-list for method input_type
+	71, // [71:71] is the sub-list for extension type_name
+	71, // [71:71] is the sub-list for extension extendee
+	0,  // [0:71] is the sub-list for field type_name
 }
 
 func init() { file_svc_edge_v1_edge_proto_init() }
@@ -3433,11 +3732,11 @@ func file_svc_edge_v1_edge_proto_init() {
 	if File_svc_edge_v1_edge_proto != nil {
 		return
 	}
-	file_svc_edge_v1_edge_proto_msgTypes[33].OneofWrappers = []any{
+	file_svc_edge_v1_edge_proto_msgTypes[39].OneofWrappers = []any{
 		(*CertificateRecord_Material)(nil),
 		(*CertificateRecord_Staple)(nil),
 	}
-	file_svc_edge_v1_edge_proto_msgTypes[41].OneofWrappers = []any{
+	file_svc_edge_v1_edge_proto_msgTypes[47].OneofWrappers = []any{
 		(*JournalRecord_Header)(nil),
 		(*JournalRecord_Config)(nil),
 		(*JournalRecord_Bans)(nil),
@@ -3450,7 +3749,7 @@ func file_svc_edge_v1_edge_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_edge_v1_edge_proto_rawDesc), len(file_svc_edge_v1_edge_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   51,
+			NumMessages:   57,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

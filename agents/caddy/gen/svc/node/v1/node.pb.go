@@ -2893,7 +2893,7 @@ var File_svc_node_v1_node_proto protoreflect.FileDescriptor
 
 const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\n" +
-	"\x16svc/node/v1/node.proto\x12\vsvc.node.v1\x1a\x16svc/node/v1/bans.proto\x1a\x1esvc/node/v1/certificates.proto\x1a\x18svc/node/v1/config.proto\x1a\x17svc/node/v1/feeds.proto\x1a\x1asvc/node/v1/security.proto\x1a\x17svc/node/v1/tasks.proto\"i\n" +
+	"\x16svc/node/v1/node.proto\x12\vsvc.node.v1\x1a\x16svc/node/v1/bans.proto\x1a\x1esvc/node/v1/certificates.proto\x1a\x18svc/node/v1/config.proto\x1a\x17svc/node/v1/feeds.proto\x1a\x18svc/node/v1/purges.proto\x1a\x1asvc/node/v1/security.proto\x1a\x17svc/node/v1/tasks.proto\"i\n" +
 	"\rEnrollRequest\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\tR\x05token\x12\x17\n" +
 	"\acsr_pem\x18\x02 \x01(\tR\x06csrPem\x12)\n" +
@@ -3129,7 +3129,7 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x15RULE_EVENT_CHALLENGED\x10\x04\x12\x19\n" +
 	"\x15RULE_EVENT_REDIRECTED\x10\x05\x12\x16\n" +
 	"\x12RULE_EVENT_APPLIED\x10\x06\x12\x1a\n" +
-	"\x16RULE_EVENT_WAF_MATCHED\x10\a2\xcd\v\n" +
+	"\x16RULE_EVENT_WAF_MATCHED\x10\a2\xfa\f\n" +
 	"\vNodeService\x12A\n" +
 	"\x06Enroll\x12\x1a.svc.node.v1.EnrollRequest\x1a\x1b.svc.node.v1.EnrollResponse\x12_\n" +
 	"\x10RenewCertificate\x12$.svc.node.v1.RenewCertificateRequest\x1a%.svc.node.v1.RenewCertificateResponse\x12=\n" +
@@ -3149,7 +3149,9 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x0eReportSecurity\x12\".svc.node.v1.ReportSecurityRequest\x1a#.svc.node.v1.ReportSecurityResponse\x12S\n" +
 	"\fReportVitals\x12 .svc.node.v1.ReportVitalsRequest\x1a!.svc.node.v1.ReportVitalsResponse\x12J\n" +
 	"\tTakeTasks\x12\x1d.svc.node.v1.TakeTasksRequest\x1a\x1e.svc.node.v1.TakeTasksResponse\x12P\n" +
-	"\vReportTasks\x12\x1f.svc.node.v1.ReportTasksRequest\x1a .svc.node.v1.ReportTasksResponseB'Z%edge.svc/caddy/gen/svc/node/v1;nodev1b\x06proto3"
+	"\vReportTasks\x12\x1f.svc.node.v1.ReportTasksRequest\x1a .svc.node.v1.ReportTasksResponse\x12Y\n" +
+	"\x0eGetPurgeSecret\x12\".svc.node.v1.GetPurgeSecretRequest\x1a#.svc.node.v1.GetPurgeSecretResponse\x12P\n" +
+	"\vSubmitPurge\x12\x1f.svc.node.v1.SubmitPurgeRequest\x1a .svc.node.v1.SubmitPurgeResponseB'Z%edge.svc/caddy/gen/svc/node/v1;nodev1b\x06proto3"
 
 var (
 	file_svc_node_v1_node_proto_rawDescOnce sync.Once
@@ -3220,17 +3222,21 @@ var file_svc_node_v1_node_proto_goTypes = []any{
 	(*ReportSecurityRequest)(nil),        // 51: svc.node.v1.ReportSecurityRequest
 	(*TakeTasksRequest)(nil),             // 52: svc.node.v1.TakeTasksRequest
 	(*ReportTasksRequest)(nil),           // 53: svc.node.v1.ReportTasksRequest
-	(*GetConfigResponse)(nil),            // 54: svc.node.v1.GetConfigResponse
-	(*GetBansResponse)(nil),              // 55: svc.node.v1.GetBansResponse
-	(*ReportBansResponse)(nil),           // 56: svc.node.v1.ReportBansResponse
-	(*GetChallengeKeysResponse)(nil),     // 57: svc.node.v1.GetChallengeKeysResponse
-	(*GetCertificatesResponse)(nil),      // 58: svc.node.v1.GetCertificatesResponse
-	(*GetSessionTicketKeysResponse)(nil), // 59: svc.node.v1.GetSessionTicketKeysResponse
-	(*GetAcmeTokensResponse)(nil),        // 60: svc.node.v1.GetAcmeTokensResponse
-	(*GetFeedResponse)(nil),              // 61: svc.node.v1.GetFeedResponse
-	(*ReportSecurityResponse)(nil),       // 62: svc.node.v1.ReportSecurityResponse
-	(*TakeTasksResponse)(nil),            // 63: svc.node.v1.TakeTasksResponse
-	(*ReportTasksResponse)(nil),          // 64: svc.node.v1.ReportTasksResponse
+	(*GetPurgeSecretRequest)(nil),        // 54: svc.node.v1.GetPurgeSecretRequest
+	(*SubmitPurgeRequest)(nil),           // 55: svc.node.v1.SubmitPurgeRequest
+	(*GetConfigResponse)(nil),            // 56: svc.node.v1.GetConfigResponse
+	(*GetBansResponse)(nil),              // 57: svc.node.v1.GetBansResponse
+	(*ReportBansResponse)(nil),           // 58: svc.node.v1.ReportBansResponse
+	(*GetChallengeKeysResponse)(nil),     // 59: svc.node.v1.GetChallengeKeysResponse
+	(*GetCertificatesResponse)(nil),      // 60: svc.node.v1.GetCertificatesResponse
+	(*GetSessionTicketKeysResponse)(nil), // 61: svc.node.v1.GetSessionTicketKeysResponse
+	(*GetAcmeTokensResponse)(nil),        // 62: svc.node.v1.GetAcmeTokensResponse
+	(*GetFeedResponse)(nil),              // 63: svc.node.v1.GetFeedResponse
+	(*ReportSecurityResponse)(nil),       // 64: svc.node.v1.ReportSecurityResponse
+	(*TakeTasksResponse)(nil),            // 65: svc.node.v1.TakeTasksResponse
+	(*ReportTasksResponse)(nil),          // 66: svc.node.v1.ReportTasksResponse
+	(*GetPurgeSecretResponse)(nil),       // 67: svc.node.v1.GetPurgeSecretResponse
+	(*SubmitPurgeResponse)(nil),          // 68: svc.node.v1.SubmitPurgeResponse
 }
 var file_svc_node_v1_node_proto_depIdxs = []int32{
 	5,  // 0: svc.node.v1.EnrollRequest.info:type_name -> svc.node.v1.NodeInfo
@@ -3301,26 +3307,30 @@ var file_svc_node_v1_node_proto_depIdxs = []int32{
 	19, // 65: svc.node.v1.NodeService.ReportVitals:input_type -> svc.node.v1.ReportVitalsRequest
 	52, // 66: svc.node.v1.NodeService.TakeTasks:input_type -> svc.node.v1.TakeTasksRequest
 	53, // 67: svc.node.v1.NodeService.ReportTasks:input_type -> svc.node.v1.ReportTasksRequest
-	2,  // 68: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
-	4,  // 69: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
-	9,  // 70: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
-	17, // 71: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
-	29, // 72: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
-	54, // 73: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
-	55, // 74: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
-	56, // 75: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
-	31, // 76: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
-	57, // 77: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
-	58, // 78: svc.node.v1.NodeService.GetCertificates:output_type -> svc.node.v1.GetCertificatesResponse
-	59, // 79: svc.node.v1.NodeService.GetSessionTicketKeys:output_type -> svc.node.v1.GetSessionTicketKeysResponse
-	60, // 80: svc.node.v1.NodeService.GetAcmeTokens:output_type -> svc.node.v1.GetAcmeTokensResponse
-	61, // 81: svc.node.v1.NodeService.GetFeed:output_type -> svc.node.v1.GetFeedResponse
-	62, // 82: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
-	20, // 83: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
-	63, // 84: svc.node.v1.NodeService.TakeTasks:output_type -> svc.node.v1.TakeTasksResponse
-	64, // 85: svc.node.v1.NodeService.ReportTasks:output_type -> svc.node.v1.ReportTasksResponse
-	68, // [68:86] is the sub-list for method output_type
-	50, // [50:68] is the sub-list for method input_type
+	54, // 68: svc.node.v1.NodeService.GetPurgeSecret:input_type -> svc.node.v1.GetPurgeSecretRequest
+	55, // 69: svc.node.v1.NodeService.SubmitPurge:input_type -> svc.node.v1.SubmitPurgeRequest
+	2,  // 70: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
+	4,  // 71: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
+	9,  // 72: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
+	17, // 73: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
+	29, // 74: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
+	56, // 75: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
+	57, // 76: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
+	58, // 77: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
+	31, // 78: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
+	59, // 79: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
+	60, // 80: svc.node.v1.NodeService.GetCertificates:output_type -> svc.node.v1.GetCertificatesResponse
+	61, // 81: svc.node.v1.NodeService.GetSessionTicketKeys:output_type -> svc.node.v1.GetSessionTicketKeysResponse
+	62, // 82: svc.node.v1.NodeService.GetAcmeTokens:output_type -> svc.node.v1.GetAcmeTokensResponse
+	63, // 83: svc.node.v1.NodeService.GetFeed:output_type -> svc.node.v1.GetFeedResponse
+	64, // 84: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
+	20, // 85: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
+	65, // 86: svc.node.v1.NodeService.TakeTasks:output_type -> svc.node.v1.TakeTasksResponse
+	66, // 87: svc.node.v1.NodeService.ReportTasks:output_type -> svc.node.v1.ReportTasksResponse
+	67, // 88: svc.node.v1.NodeService.GetPurgeSecret:output_type -> svc.node.v1.GetPurgeSecretResponse
+	68, // 89: svc.node.v1.NodeService.SubmitPurge:output_type -> svc.node.v1.SubmitPurgeResponse
+	70, // [70:90] is the sub-list for method output_type
+	50, // [50:70] is the sub-list for method input_type
 	50, // [50:50] is the sub-list for extension type_name
 	50, // [50:50] is the sub-list for extension extendee
 	0,  // [0:50] is the sub-list for field type_name
@@ -3335,6 +3345,7 @@ func file_svc_node_v1_node_proto_init() {
 	file_svc_node_v1_certificates_proto_init()
 	file_svc_node_v1_config_proto_init()
 	file_svc_node_v1_feeds_proto_init()
+	file_svc_node_v1_purges_proto_init()
 	file_svc_node_v1_security_proto_init()
 	file_svc_node_v1_tasks_proto_init()
 	file_svc_node_v1_node_proto_msgTypes[8].OneofWrappers = []any{

@@ -282,6 +282,257 @@ func (x *PurgeTarget) GetQuery() string {
 	return ""
 }
 
+type GetPurgeSecretRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetPurgeSecretRequest) Reset() {
+	*x = GetPurgeSecretRequest{}
+	mi := &file_svc_node_v1_purges_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetPurgeSecretRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetPurgeSecretRequest) ProtoMessage() {}
+
+func (x *GetPurgeSecretRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_purges_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetPurgeSecretRequest.ProtoReflect.Descriptor instead.
+func (*GetPurgeSecretRequest) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_purges_proto_rawDescGZIP(), []int{3}
+}
+
+type GetPurgeSecretResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Secret        *PurgeSecret           `protobuf:"bytes,1,opt,name=secret,proto3" json:"secret,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetPurgeSecretResponse) Reset() {
+	*x = GetPurgeSecretResponse{}
+	mi := &file_svc_node_v1_purges_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetPurgeSecretResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetPurgeSecretResponse) ProtoMessage() {}
+
+func (x *GetPurgeSecretResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_purges_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetPurgeSecretResponse.ProtoReflect.Descriptor instead.
+func (*GetPurgeSecretResponse) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_purges_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *GetPurgeSecretResponse) GetSecret() *PurgeSecret {
+	if x != nil {
+		return x.Secret
+	}
+	return nil
+}
+
+// The secret of a cluster under which keys of PURGE requests are hashed. It is in no entry of the configuration.
+type PurgeSecret struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 0 = none.
+	Version       uint64 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	Secret        []byte `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PurgeSecret) Reset() {
+	*x = PurgeSecret{}
+	mi := &file_svc_node_v1_purges_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PurgeSecret) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PurgeSecret) ProtoMessage() {}
+
+func (x *PurgeSecret) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_purges_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PurgeSecret.ProtoReflect.Descriptor instead.
+func (*PurgeSecret) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_purges_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *PurgeSecret) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *PurgeSecret) GetSecret() []byte {
+	if x != nil {
+		return x.Secret
+	}
+	return nil
+}
+
+// A PURGE request whose key the node has checked.
+type SubmitPurgeRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	SiteId string                 `protobuf:"bytes,1,opt,name=site_id,json=siteId,proto3" json:"site_id,omitempty"`
+	// As the client asked for it, at most 2048 bytes.
+	Url           string `protobuf:"bytes,2,opt,name=url,proto3" json:"url,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubmitPurgeRequest) Reset() {
+	*x = SubmitPurgeRequest{}
+	mi := &file_svc_node_v1_purges_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubmitPurgeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubmitPurgeRequest) ProtoMessage() {}
+
+func (x *SubmitPurgeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_purges_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubmitPurgeRequest.ProtoReflect.Descriptor instead.
+func (*SubmitPurgeRequest) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_purges_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *SubmitPurgeRequest) GetSiteId() string {
+	if x != nil {
+		return x.SiteId
+	}
+	return ""
+}
+
+func (x *SubmitPurgeRequest) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+type SubmitPurgeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "" = refused.
+	TaskId string `protobuf:"bytes,1,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
+	// What the client gets instead: purge-url-invalid, purge-rate-limited or purge-unavailable.
+	Refusal string `protobuf:"bytes,2,opt,name=refusal,proto3" json:"refusal,omitempty"`
+	// With purge-rate-limited.
+	RetryAfterSeconds uint32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *SubmitPurgeResponse) Reset() {
+	*x = SubmitPurgeResponse{}
+	mi := &file_svc_node_v1_purges_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubmitPurgeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubmitPurgeResponse) ProtoMessage() {}
+
+func (x *SubmitPurgeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_purges_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubmitPurgeResponse.ProtoReflect.Descriptor instead.
+func (*SubmitPurgeResponse) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_purges_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *SubmitPurgeResponse) GetTaskId() string {
+	if x != nil {
+		return x.TaskId
+	}
+	return ""
+}
+
+func (x *SubmitPurgeResponse) GetRefusal() string {
+	if x != nil {
+		return x.Refusal
+	}
+	return ""
+}
+
+func (x *SubmitPurgeResponse) GetRetryAfterSeconds() uint32 {
+	if x != nil {
+		return x.RetryAfterSeconds
+	}
+	return 0
+}
+
 var File_svc_node_v1_purges_proto protoreflect.FileDescriptor
 
 const file_svc_node_v1_purges_proto_rawDesc = "" +
@@ -301,7 +552,20 @@ const file_svc_node_v1_purges_proto_rawDesc = "" +
 	"\asite_id\x18\x02 \x01(\tR\x06siteId\x12\x12\n" +
 	"\x04host\x18\x03 \x01(\tR\x04host\x12\x12\n" +
 	"\x04path\x18\x04 \x01(\tR\x04path\x12\x14\n" +
-	"\x05query\x18\x05 \x01(\tR\x05query*l\n" +
+	"\x05query\x18\x05 \x01(\tR\x05query\"\x17\n" +
+	"\x15GetPurgeSecretRequest\"J\n" +
+	"\x16GetPurgeSecretResponse\x120\n" +
+	"\x06secret\x18\x01 \x01(\v2\x18.svc.node.v1.PurgeSecretR\x06secret\"?\n" +
+	"\vPurgeSecret\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\x04R\aversion\x12\x16\n" +
+	"\x06secret\x18\x02 \x01(\fR\x06secret\"?\n" +
+	"\x12SubmitPurgeRequest\x12\x17\n" +
+	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x10\n" +
+	"\x03url\x18\x02 \x01(\tR\x03url\"x\n" +
+	"\x13SubmitPurgeResponse\x12\x17\n" +
+	"\atask_id\x18\x01 \x01(\tR\x06taskId\x12\x18\n" +
+	"\arefusal\x18\x02 \x01(\tR\arefusal\x12.\n" +
+	"\x13retry_after_seconds\x18\x03 \x01(\rR\x11retryAfterSeconds*l\n" +
 	"\n" +
 	"PurgeScope\x12\x1b\n" +
 	"\x17PURGE_SCOPE_UNSPECIFIED\x10\x00\x12\x13\n" +
@@ -322,22 +586,28 @@ func file_svc_node_v1_purges_proto_rawDescGZIP() []byte {
 }
 
 var file_svc_node_v1_purges_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_svc_node_v1_purges_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_svc_node_v1_purges_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_svc_node_v1_purges_proto_goTypes = []any{
-	(PurgeScope)(0),     // 0: svc.node.v1.PurgeScope
-	(*PurgeBatch)(nil),  // 1: svc.node.v1.PurgeBatch
-	(*Purge)(nil),       // 2: svc.node.v1.Purge
-	(*PurgeTarget)(nil), // 3: svc.node.v1.PurgeTarget
+	(PurgeScope)(0),                // 0: svc.node.v1.PurgeScope
+	(*PurgeBatch)(nil),             // 1: svc.node.v1.PurgeBatch
+	(*Purge)(nil),                  // 2: svc.node.v1.Purge
+	(*PurgeTarget)(nil),            // 3: svc.node.v1.PurgeTarget
+	(*GetPurgeSecretRequest)(nil),  // 4: svc.node.v1.GetPurgeSecretRequest
+	(*GetPurgeSecretResponse)(nil), // 5: svc.node.v1.GetPurgeSecretResponse
+	(*PurgeSecret)(nil),            // 6: svc.node.v1.PurgeSecret
+	(*SubmitPurgeRequest)(nil),     // 7: svc.node.v1.SubmitPurgeRequest
+	(*SubmitPurgeResponse)(nil),    // 8: svc.node.v1.SubmitPurgeResponse
 }
 var file_svc_node_v1_purges_proto_depIdxs = []int32{
 	2, // 0: svc.node.v1.PurgeBatch.purges:type_name -> svc.node.v1.Purge
 	3, // 1: svc.node.v1.Purge.targets:type_name -> svc.node.v1.PurgeTarget
 	0, // 2: svc.node.v1.PurgeTarget.scope:type_name -> svc.node.v1.PurgeScope
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	6, // 3: svc.node.v1.GetPurgeSecretResponse.secret:type_name -> svc.node.v1.PurgeSecret
+	4, // [4:4] is the sub-list for method output_type
+	4, // [4:4] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_svc_node_v1_purges_proto_init() }
@@ -351,7 +621,7 @@ func file_svc_node_v1_purges_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_node_v1_purges_proto_rawDesc), len(file_svc_node_v1_purges_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   3,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -69,6 +69,15 @@ const (
 	EdgeServiceSetAcmeTokensProcedure = "/svc.edge.v1.EdgeService/SetAcmeTokens"
 	// EdgeServiceApplyPurgesProcedure is the fully-qualified name of the EdgeService's ApplyPurges RPC.
 	EdgeServiceApplyPurgesProcedure = "/svc.edge.v1.EdgeService/ApplyPurges"
+	// EdgeServiceSetPurgeSecretProcedure is the fully-qualified name of the EdgeService's
+	// SetPurgeSecret RPC.
+	EdgeServiceSetPurgeSecretProcedure = "/svc.edge.v1.EdgeService/SetPurgeSecret"
+	// EdgeServiceWatchPurgeRequestsProcedure is the fully-qualified name of the EdgeService's
+	// WatchPurgeRequests RPC.
+	EdgeServiceWatchPurgeRequestsProcedure = "/svc.edge.v1.EdgeService/WatchPurgeRequests"
+	// EdgeServiceAnswerPurgeRequestProcedure is the fully-qualified name of the EdgeService's
+	// AnswerPurgeRequest RPC.
+	EdgeServiceAnswerPurgeRequestProcedure = "/svc.edge.v1.EdgeService/AnswerPurgeRequest"
 	// EdgeServiceWatchSecurityProcedure is the fully-qualified name of the EdgeService's WatchSecurity
 	// RPC.
 	EdgeServiceWatchSecurityProcedure = "/svc.edge.v1.EdgeService/WatchSecurity"
@@ -109,6 +118,11 @@ type EdgeServiceClient interface {
 	SetAcmeTokens(context.Context, *connect.Request[v1.SetAcmeTokensRequest]) (*connect.Response[v1.SetAcmeTokensResponse], error)
 	// Puts purges in force, for good: when it answers they are on disk. Purges that came before do no harm.
 	ApplyPurges(context.Context, *connect.Request[v1.ApplyPurgesRequest]) (*connect.Response[v1.ApplyPurgesResponse], error)
+	SetPurgeSecret(context.Context, *connect.Request[v1.SetPurgeSecretRequest]) (*connect.Response[v1.SetPurgeSecretResponse], error)
+	// PURGE requests of clients with the right key, while they wait. A later stream ends the one before.
+	WatchPurgeRequests(context.Context, *connect.Request[v1.WatchPurgeRequestsRequest]) (*connect.ServerStreamForClient[v1.PurgeRequest], error)
+	// What the client gets. A request that nobody waits for any more is no error.
+	AnswerPurgeRequest(context.Context, *connect.Request[v1.AnswerPurgeRequestRequest]) (*connect.Response[v1.AnswerPurgeRequestResponse], error)
 	// Own bans and security events as they happen. What is not acknowledged is sent again on the next stream.
 	WatchSecurity(context.Context, *connect.Request[v1.WatchSecurityRequest]) (*connect.ServerStreamForClient[v1.SecurityBatch], error)
 	// Own bans and levels a former process held: sent by the agent when a process is new, before it watches. They win over
@@ -212,6 +226,24 @@ func NewEdgeServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(edgeServiceMethods.ByName("ApplyPurges")),
 			connect.WithClientOptions(opts...),
 		),
+		setPurgeSecret: connect.NewClient[v1.SetPurgeSecretRequest, v1.SetPurgeSecretResponse](
+			httpClient,
+			baseURL+EdgeServiceSetPurgeSecretProcedure,
+			connect.WithSchema(edgeServiceMethods.ByName("SetPurgeSecret")),
+			connect.WithClientOptions(opts...),
+		),
+		watchPurgeRequests: connect.NewClient[v1.WatchPurgeRequestsRequest, v1.PurgeRequest](
+			httpClient,
+			baseURL+EdgeServiceWatchPurgeRequestsProcedure,
+			connect.WithSchema(edgeServiceMethods.ByName("WatchPurgeRequests")),
+			connect.WithClientOptions(opts...),
+		),
+		answerPurgeRequest: connect.NewClient[v1.AnswerPurgeRequestRequest, v1.AnswerPurgeRequestResponse](
+			httpClient,
+			baseURL+EdgeServiceAnswerPurgeRequestProcedure,
+			connect.WithSchema(edgeServiceMethods.ByName("AnswerPurgeRequest")),
+			connect.WithClientOptions(opts...),
+		),
 		watchSecurity: connect.NewClient[v1.WatchSecurityRequest, v1.SecurityBatch](
 			httpClient,
 			baseURL+EdgeServiceWatchSecurityProcedure,
@@ -243,6 +275,9 @@ type edgeServiceClient struct {
 	setSessionTicketKeys *connect.Client[v1.SetSessionTicketKeysRequest, v1.SetSessionTicketKeysResponse]
 	setAcmeTokens        *connect.Client[v1.SetAcmeTokensRequest, v1.SetAcmeTokensResponse]
 	applyPurges          *connect.Client[v1.ApplyPurgesRequest, v1.ApplyPurgesResponse]
+	setPurgeSecret       *connect.Client[v1.SetPurgeSecretRequest, v1.SetPurgeSecretResponse]
+	watchPurgeRequests   *connect.Client[v1.WatchPurgeRequestsRequest, v1.PurgeRequest]
+	answerPurgeRequest   *connect.Client[v1.AnswerPurgeRequestRequest, v1.AnswerPurgeRequestResponse]
 	watchSecurity        *connect.Client[v1.WatchSecurityRequest, v1.SecurityBatch]
 	restoreSecurity      *connect.Client[v1.RestoreSecurityRequest, v1.RestoreSecurityResponse]
 }
@@ -317,6 +352,21 @@ func (c *edgeServiceClient) ApplyPurges(ctx context.Context, req *connect.Reques
 	return c.applyPurges.CallUnary(ctx, req)
 }
 
+// SetPurgeSecret calls svc.edge.v1.EdgeService.SetPurgeSecret.
+func (c *edgeServiceClient) SetPurgeSecret(ctx context.Context, req *connect.Request[v1.SetPurgeSecretRequest]) (*connect.Response[v1.SetPurgeSecretResponse], error) {
+	return c.setPurgeSecret.CallUnary(ctx, req)
+}
+
+// WatchPurgeRequests calls svc.edge.v1.EdgeService.WatchPurgeRequests.
+func (c *edgeServiceClient) WatchPurgeRequests(ctx context.Context, req *connect.Request[v1.WatchPurgeRequestsRequest]) (*connect.ServerStreamForClient[v1.PurgeRequest], error) {
+	return c.watchPurgeRequests.CallServerStream(ctx, req)
+}
+
+// AnswerPurgeRequest calls svc.edge.v1.EdgeService.AnswerPurgeRequest.
+func (c *edgeServiceClient) AnswerPurgeRequest(ctx context.Context, req *connect.Request[v1.AnswerPurgeRequestRequest]) (*connect.Response[v1.AnswerPurgeRequestResponse], error) {
+	return c.answerPurgeRequest.CallUnary(ctx, req)
+}
+
 // WatchSecurity calls svc.edge.v1.EdgeService.WatchSecurity.
 func (c *edgeServiceClient) WatchSecurity(ctx context.Context, req *connect.Request[v1.WatchSecurityRequest]) (*connect.ServerStreamForClient[v1.SecurityBatch], error) {
 	return c.watchSecurity.CallServerStream(ctx, req)
@@ -359,6 +409,11 @@ type EdgeServiceHandler interface {
 	SetAcmeTokens(context.Context, *connect.Request[v1.SetAcmeTokensRequest]) (*connect.Response[v1.SetAcmeTokensResponse], error)
 	// Puts purges in force, for good: when it answers they are on disk. Purges that came before do no harm.
 	ApplyPurges(context.Context, *connect.Request[v1.ApplyPurgesRequest]) (*connect.Response[v1.ApplyPurgesResponse], error)
+	SetPurgeSecret(context.Context, *connect.Request[v1.SetPurgeSecretRequest]) (*connect.Response[v1.SetPurgeSecretResponse], error)
+	// PURGE requests of clients with the right key, while they wait. A later stream ends the one before.
+	WatchPurgeRequests(context.Context, *connect.Request[v1.WatchPurgeRequestsRequest], *connect.ServerStream[v1.PurgeRequest]) error
+	// What the client gets. A request that nobody waits for any more is no error.
+	AnswerPurgeRequest(context.Context, *connect.Request[v1.AnswerPurgeRequestRequest]) (*connect.Response[v1.AnswerPurgeRequestResponse], error)
 	// Own bans and security events as they happen. What is not acknowledged is sent again on the next stream.
 	WatchSecurity(context.Context, *connect.Request[v1.WatchSecurityRequest], *connect.ServerStream[v1.SecurityBatch]) error
 	// Own bans and levels a former process held: sent by the agent when a process is new, before it watches. They win over
@@ -458,6 +513,24 @@ func NewEdgeServiceHandler(svc EdgeServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(edgeServiceMethods.ByName("ApplyPurges")),
 		connect.WithHandlerOptions(opts...),
 	)
+	edgeServiceSetPurgeSecretHandler := connect.NewUnaryHandler(
+		EdgeServiceSetPurgeSecretProcedure,
+		svc.SetPurgeSecret,
+		connect.WithSchema(edgeServiceMethods.ByName("SetPurgeSecret")),
+		connect.WithHandlerOptions(opts...),
+	)
+	edgeServiceWatchPurgeRequestsHandler := connect.NewServerStreamHandler(
+		EdgeServiceWatchPurgeRequestsProcedure,
+		svc.WatchPurgeRequests,
+		connect.WithSchema(edgeServiceMethods.ByName("WatchPurgeRequests")),
+		connect.WithHandlerOptions(opts...),
+	)
+	edgeServiceAnswerPurgeRequestHandler := connect.NewUnaryHandler(
+		EdgeServiceAnswerPurgeRequestProcedure,
+		svc.AnswerPurgeRequest,
+		connect.WithSchema(edgeServiceMethods.ByName("AnswerPurgeRequest")),
+		connect.WithHandlerOptions(opts...),
+	)
 	edgeServiceWatchSecurityHandler := connect.NewServerStreamHandler(
 		EdgeServiceWatchSecurityProcedure,
 		svc.WatchSecurity,
@@ -500,6 +573,12 @@ func NewEdgeServiceHandler(svc EdgeServiceHandler, opts ...connect.HandlerOption
 			edgeServiceSetAcmeTokensHandler.ServeHTTP(w, r)
 		case EdgeServiceApplyPurgesProcedure:
 			edgeServiceApplyPurgesHandler.ServeHTTP(w, r)
+		case EdgeServiceSetPurgeSecretProcedure:
+			edgeServiceSetPurgeSecretHandler.ServeHTTP(w, r)
+		case EdgeServiceWatchPurgeRequestsProcedure:
+			edgeServiceWatchPurgeRequestsHandler.ServeHTTP(w, r)
+		case EdgeServiceAnswerPurgeRequestProcedure:
+			edgeServiceAnswerPurgeRequestHandler.ServeHTTP(w, r)
 		case EdgeServiceWatchSecurityProcedure:
 			edgeServiceWatchSecurityHandler.ServeHTTP(w, r)
 		case EdgeServiceRestoreSecurityProcedure:
@@ -567,6 +646,18 @@ func (UnimplementedEdgeServiceHandler) SetAcmeTokens(context.Context, *connect.R
 
 func (UnimplementedEdgeServiceHandler) ApplyPurges(context.Context, *connect.Request[v1.ApplyPurgesRequest]) (*connect.Response[v1.ApplyPurgesResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.edge.v1.EdgeService.ApplyPurges is not implemented"))
+}
+
+func (UnimplementedEdgeServiceHandler) SetPurgeSecret(context.Context, *connect.Request[v1.SetPurgeSecretRequest]) (*connect.Response[v1.SetPurgeSecretResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.edge.v1.EdgeService.SetPurgeSecret is not implemented"))
+}
+
+func (UnimplementedEdgeServiceHandler) WatchPurgeRequests(context.Context, *connect.Request[v1.WatchPurgeRequestsRequest], *connect.ServerStream[v1.PurgeRequest]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("svc.edge.v1.EdgeService.WatchPurgeRequests is not implemented"))
+}
+
+func (UnimplementedEdgeServiceHandler) AnswerPurgeRequest(context.Context, *connect.Request[v1.AnswerPurgeRequestRequest]) (*connect.Response[v1.AnswerPurgeRequestResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.edge.v1.EdgeService.AnswerPurgeRequest is not implemented"))
 }
 
 func (UnimplementedEdgeServiceHandler) WatchSecurity(context.Context, *connect.Request[v1.WatchSecurityRequest], *connect.ServerStream[v1.SecurityBatch]) error {

@@ -78,6 +78,11 @@ const (
 	NodeServiceTakeTasksProcedure = "/svc.node.v1.NodeService/TakeTasks"
 	// NodeServiceReportTasksProcedure is the fully-qualified name of the NodeService's ReportTasks RPC.
 	NodeServiceReportTasksProcedure = "/svc.node.v1.NodeService/ReportTasks"
+	// NodeServiceGetPurgeSecretProcedure is the fully-qualified name of the NodeService's
+	// GetPurgeSecret RPC.
+	NodeServiceGetPurgeSecretProcedure = "/svc.node.v1.NodeService/GetPurgeSecret"
+	// NodeServiceSubmitPurgeProcedure is the fully-qualified name of the NodeService's SubmitPurge RPC.
+	NodeServiceSubmitPurgeProcedure = "/svc.node.v1.NodeService/SubmitPurge"
 )
 
 // NodeServiceClient is a client for the svc.node.v1.NodeService service.
@@ -112,6 +117,10 @@ type NodeServiceClient interface {
 	TakeTasks(context.Context, *connect.Request[v1.TakeTasksRequest]) (*connect.Response[v1.TakeTasksResponse], error)
 	// A result is taken once.
 	ReportTasks(context.Context, *connect.Request[v1.ReportTasksRequest]) (*connect.Response[v1.ReportTasksResponse], error)
+	// The cluster's, made where there is none.
+	GetPurgeSecret(context.Context, *connect.Request[v1.GetPurgeSecretRequest]) (*connect.Response[v1.GetPurgeSecretResponse], error)
+	// Creates the task of a PURGE request.
+	SubmitPurge(context.Context, *connect.Request[v1.SubmitPurgeRequest]) (*connect.Response[v1.SubmitPurgeResponse], error)
 }
 
 // NewNodeServiceClient constructs a client for the svc.node.v1.NodeService service. By default, it
@@ -233,6 +242,18 @@ func NewNodeServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(nodeServiceMethods.ByName("ReportTasks")),
 			connect.WithClientOptions(opts...),
 		),
+		getPurgeSecret: connect.NewClient[v1.GetPurgeSecretRequest, v1.GetPurgeSecretResponse](
+			httpClient,
+			baseURL+NodeServiceGetPurgeSecretProcedure,
+			connect.WithSchema(nodeServiceMethods.ByName("GetPurgeSecret")),
+			connect.WithClientOptions(opts...),
+		),
+		submitPurge: connect.NewClient[v1.SubmitPurgeRequest, v1.SubmitPurgeResponse](
+			httpClient,
+			baseURL+NodeServiceSubmitPurgeProcedure,
+			connect.WithSchema(nodeServiceMethods.ByName("SubmitPurge")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -256,6 +277,8 @@ type nodeServiceClient struct {
 	reportVitals         *connect.Client[v1.ReportVitalsRequest, v1.ReportVitalsResponse]
 	takeTasks            *connect.Client[v1.TakeTasksRequest, v1.TakeTasksResponse]
 	reportTasks          *connect.Client[v1.ReportTasksRequest, v1.ReportTasksResponse]
+	getPurgeSecret       *connect.Client[v1.GetPurgeSecretRequest, v1.GetPurgeSecretResponse]
+	submitPurge          *connect.Client[v1.SubmitPurgeRequest, v1.SubmitPurgeResponse]
 }
 
 // Enroll calls svc.node.v1.NodeService.Enroll.
@@ -348,6 +371,16 @@ func (c *nodeServiceClient) ReportTasks(ctx context.Context, req *connect.Reques
 	return c.reportTasks.CallUnary(ctx, req)
 }
 
+// GetPurgeSecret calls svc.node.v1.NodeService.GetPurgeSecret.
+func (c *nodeServiceClient) GetPurgeSecret(ctx context.Context, req *connect.Request[v1.GetPurgeSecretRequest]) (*connect.Response[v1.GetPurgeSecretResponse], error) {
+	return c.getPurgeSecret.CallUnary(ctx, req)
+}
+
+// SubmitPurge calls svc.node.v1.NodeService.SubmitPurge.
+func (c *nodeServiceClient) SubmitPurge(ctx context.Context, req *connect.Request[v1.SubmitPurgeRequest]) (*connect.Response[v1.SubmitPurgeResponse], error) {
+	return c.submitPurge.CallUnary(ctx, req)
+}
+
 // NodeServiceHandler is an implementation of the svc.node.v1.NodeService service.
 type NodeServiceHandler interface {
 	// Exchanges a one-time token (ewt_) and a certificate request for a node identity.
@@ -380,6 +413,10 @@ type NodeServiceHandler interface {
 	TakeTasks(context.Context, *connect.Request[v1.TakeTasksRequest]) (*connect.Response[v1.TakeTasksResponse], error)
 	// A result is taken once.
 	ReportTasks(context.Context, *connect.Request[v1.ReportTasksRequest]) (*connect.Response[v1.ReportTasksResponse], error)
+	// The cluster's, made where there is none.
+	GetPurgeSecret(context.Context, *connect.Request[v1.GetPurgeSecretRequest]) (*connect.Response[v1.GetPurgeSecretResponse], error)
+	// Creates the task of a PURGE request.
+	SubmitPurge(context.Context, *connect.Request[v1.SubmitPurgeRequest]) (*connect.Response[v1.SubmitPurgeResponse], error)
 }
 
 // NewNodeServiceHandler builds an HTTP handler from the service implementation. It returns the path
@@ -497,6 +534,18 @@ func NewNodeServiceHandler(svc NodeServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(nodeServiceMethods.ByName("ReportTasks")),
 		connect.WithHandlerOptions(opts...),
 	)
+	nodeServiceGetPurgeSecretHandler := connect.NewUnaryHandler(
+		NodeServiceGetPurgeSecretProcedure,
+		svc.GetPurgeSecret,
+		connect.WithSchema(nodeServiceMethods.ByName("GetPurgeSecret")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeServiceSubmitPurgeHandler := connect.NewUnaryHandler(
+		NodeServiceSubmitPurgeProcedure,
+		svc.SubmitPurge,
+		connect.WithSchema(nodeServiceMethods.ByName("SubmitPurge")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/svc.node.v1.NodeService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case NodeServiceEnrollProcedure:
@@ -535,6 +584,10 @@ func NewNodeServiceHandler(svc NodeServiceHandler, opts ...connect.HandlerOption
 			nodeServiceTakeTasksHandler.ServeHTTP(w, r)
 		case NodeServiceReportTasksProcedure:
 			nodeServiceReportTasksHandler.ServeHTTP(w, r)
+		case NodeServiceGetPurgeSecretProcedure:
+			nodeServiceGetPurgeSecretHandler.ServeHTTP(w, r)
+		case NodeServiceSubmitPurgeProcedure:
+			nodeServiceSubmitPurgeHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -614,4 +667,12 @@ func (UnimplementedNodeServiceHandler) TakeTasks(context.Context, *connect.Reque
 
 func (UnimplementedNodeServiceHandler) ReportTasks(context.Context, *connect.Request[v1.ReportTasksRequest]) (*connect.Response[v1.ReportTasksResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.node.v1.NodeService.ReportTasks is not implemented"))
+}
+
+func (UnimplementedNodeServiceHandler) GetPurgeSecret(context.Context, *connect.Request[v1.GetPurgeSecretRequest]) (*connect.Response[v1.GetPurgeSecretResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.node.v1.NodeService.GetPurgeSecret is not implemented"))
+}
+
+func (UnimplementedNodeServiceHandler) SubmitPurge(context.Context, *connect.Request[v1.SubmitPurgeRequest]) (*connect.Response[v1.SubmitPurgeResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.node.v1.NodeService.SubmitPurge is not implemented"))
 }
