@@ -1,4 +1,6 @@
 // Debian packages, when this process may install them.
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { findCommand, rootPrefix, run } from './commands.ts';
 import { during, Refusal } from './progress.ts';
 
@@ -78,5 +80,30 @@ export async function installPackages(packages: string[]): Promise<void> {
     throw new Refusal(
       `${output.trimEnd()}\napt could not install ${packages.join(', ')}. Install them manually:\n  ${installCommand(packages)}`,
     );
+  });
+}
+
+/** Unpacks Debian packages below a folder, without installing them. Throws a Refusal where apt cannot load them. */
+export async function unpackPackages(packages: readonly string[], folder: string): Promise<void> {
+  const apt = findCommand('apt-get');
+  if (!apt || !findCommand('dpkg-deb')) throw new Refusal('unpacking Debian packages needs apt-get and dpkg-deb');
+  const options = { cwd: folder, timeout: INSTALL_TIMEOUT_MS, maxBuffer: 1 << 26 };
+  await during(`unpacking ${packages.length} packages`, async (current) => {
+    const download = () => run(apt, ['download', '-q', ...packages], options);
+    try {
+      await download();
+    } catch {
+      current.detail('refreshing package lists');
+      const [command = apt, ...args] = [...(rootPrefix() ?? []), apt];
+      await run(command, [...args, 'update'], options);
+      await download();
+    }
+    for (const file of readdirSync(folder).filter((name) => name.endsWith('.deb'))) {
+      current.detail(file);
+      await run('dpkg-deb', ['-x', join(folder, file), folder], options);
+    }
+  }).catch((error: unknown) => {
+    const output = (error as { stderr?: string }).stderr ?? String(error);
+    throw new Refusal(`${output.trimEnd()}\napt could not load ${packages.join(', ')}`);
   });
 }
