@@ -13,6 +13,7 @@ import { type StreamLine, stream } from '../stream.ts';
  * | incidents | levels of sites changed                                                   | sites               |
  * | security  | the same, or nodes reported events                                        | sites               |
  * | sites     | sites were created, changed or deleted                                    | sites               |
+ * | cache     | cache tasks were created, or nodes carried one out                        | clusters            |
  * | settings  | anything else was: the type of what changed, or the audit action          | types and actions   |
  */
 export const LIVE_TOPICS = [
@@ -23,6 +24,7 @@ export const LIVE_TOPICS = [
   'incidents',
   'security',
   'sites',
+  'cache',
   'settings',
 ] as const;
 export type LiveTopic = (typeof LIVE_TOPICS)[number];

@@ -36,7 +36,7 @@ const purgeFeed = namedFeed({
   name: PURGE_FEED,
   topic: PURGE_TOPIC,
   ownerLock: 0x53560107,
-  hint: null,
+  hint: 'cache',
   changes: null,
   needs: PURGE_CAPABILITY,
   rows: purges,

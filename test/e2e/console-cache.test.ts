@@ -1,4 +1,5 @@
-// The cache of a site in the Web UI: a preset, an edited rule, a setting, saved and shown as what each rule decides.
+// The cache in the Web UI: a preset, an edited rule, a setting, saved and shown as what each rule decides; purges, followed
+// to each node.
 import test from 'ava';
 import type { Browser } from 'playwright-core';
 import { startBrowser } from '../helpers/browser.ts';
@@ -12,6 +13,7 @@ import {
   startBrowsedConsole,
 } from '../helpers/console-pages.ts';
 import { eventually } from '../helpers/eventually.ts';
+import { ReportingNode } from '../helpers/reporting-node.ts';
 import { Api } from '../helpers/resources.ts';
 
 let browser: Browser;
@@ -58,4 +60,72 @@ test('a preset is chosen, a rule edited, and both are saved', async (t) => {
   t.deepEqual(await layoutFaults(chinese.page), []);
   await screenshot(chinese.page, 'site-cache-zh');
   t.deepEqual(chinese.faults(), []);
+});
+
+test('a purge is described before it is sent, refused at its field, and followed live to each node', async (t) => {
+  const clusterId = await api.cluster('purged');
+  const { id, name } = await api.site(clusterId, 'purged.example.com');
+  const able = ['feeds-v1', 'purge-tag-v1'];
+  const node = await ReportingNode.enroll(running, clusterId, able);
+  const at = async (sequence: number) => {
+    const { epoch } = await api.sql('console_state').first('epoch');
+    await node.beat({ feeds: [{ feed: 'purges', epoch: BigInt(epoch), sequence: BigInt(sequence) }] });
+  };
+  await at(0);
+  await api.node(clusterId, 'old-node', { features: [] });
+  const { page, faults } = await signedInVisit(browser, running.origin, `/sites/${id}/cache`, { theme: 'system' });
+  await page.getByText('No cache tasks').waitFor();
+  await page.getByRole('button', { name: 'Purge or prefetch', exact: true }).click();
+  const dialog = page.getByRole('dialog').filter({ has: page.locator('form') });
+  await dialog.getByText('The origin gets every request until responses are stored again.').waitFor();
+  const choose = async (option: string) => {
+    await dialog.getByRole('combobox', { name: 'Type', exact: true }).press('Enter');
+    await page.getByRole('option', { name: option, exact: true }).click();
+  };
+  await choose('Prefetch a sitemap');
+  await dialog.getByText('Nodes fetch at most 1,000 URLs of the sitemap now').waitFor();
+  await choose('Purge URLs');
+  const send = dialog.getByRole('button', { name: 'Purge', exact: true });
+  await dialog.getByLabel('URLs', { exact: true }).fill('https://other.example/');
+  await send.click();
+  await dialog.getByText('These URLs are not valid, or no site has their host').waitFor();
+  await dialog.getByLabel('URLs', { exact: true }).fill('https://purged.example.com/a\nhttps://purged.example.com/b?c');
+  await dialog.getByText('Nodes serve nothing that they stored of these 2 URLs.').waitFor();
+  for (const theme of ['light', 'dark'] as const) {
+    await showTheme(page, theme);
+    t.deepEqual(await accessibilityFaults(page, theme === 'light' ? 'all' : 'colors'), []);
+    await screenshot(page, `cache-purge-${theme}`);
+  }
+  await showTheme(page, 'light');
+  await send.click();
+  await dialog.waitFor({ state: 'hidden' });
+  await page.getByText('1 of 2 nodes finished').waitFor();
+  t.deepEqual(await layoutFaults(page), []);
+
+  // The page of the task shows the lacking node, and turns when the other one reports the purge.
+  await page.getByRole('link', { name: 'Purge URLs', exact: true }).click();
+  await page.getByText('1 node lacks the capability for this task. Upgrade it.').waitFor();
+  await page.getByText('https://purged.example.com/b?c', { exact: true }).waitFor();
+  const nodes = page.getByRole('list', { name: 'Nodes', exact: true });
+  await nodes.getByText('Pending').waitFor();
+  await at(1);
+  await nodes.getByText('Succeeded').waitFor();
+  await page.getByText('2 of 2 nodes finished').waitFor();
+  for (const theme of ['light', 'dark'] as const) {
+    await showTheme(page, theme);
+    t.deepEqual(await accessibilityFaults(page, theme === 'light' ? 'all' : 'colors'), []);
+    await screenshot(page, `cache-task-${theme}`);
+  }
+  t.deepEqual(await layoutFaults(page), []);
+  await page.getByRole('link', { name: 'Cache tasks', exact: true }).click();
+  await page.getByRole('link', { name, exact: true }).first().waitFor();
+  t.deepEqual(await accessibilityFaults(page), []);
+  await screenshot(page, 'cache-tasks');
+  t.deepEqual(faults(), []);
+  const chinese = await signedInVisit(browser, running.origin, '/cache?new=1', { language: 'zh-CN' });
+  await chinese.page.getByText('每行一个，包含查询。', { exact: false }).waitFor();
+  t.deepEqual(await layoutFaults(chinese.page), []);
+  await screenshot(chinese.page, 'cache-purge-zh');
+  t.deepEqual(chinese.faults(), []);
+  node.stop();
 });

@@ -471,6 +471,18 @@ const FORMS: readonly FormCase[] = [
     stays: true,
   },
   {
+    file: 'features/cache/tasks/NewTask.vue',
+    open: opened(() => '/cache', 'cache.tasks.open'),
+    submit: 'cache.tasks.purge',
+    fields: {
+      'cache.tasks.field.url': {
+        good: (serial) => `https://forms.example.com/${serial}`,
+        longest: (serial) => lines(500, (index) => `https://forms.example.com/${serial}/${index}`),
+        tooLong: lines(501, (index) => `https://forms.example.com/${index}`),
+      },
+    },
+  },
+  {
     file: 'features/cache/CacheTab.vue',
     open: onPage(() => `/sites/${site.id}/cache`, 'cache.rules.edgeTtl'),
     submit: 'shared.form.save',
