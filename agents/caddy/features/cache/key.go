@@ -2,6 +2,7 @@ package cache
 
 import (
 	"errors"
+	"net/http"
 	"net/textproto"
 	"net/url"
 	"slices"
@@ -99,7 +100,7 @@ func (k *keySettings) of(x *exchange.Exchange) (key requestKey, ok bool) {
 	if k.device && mobile(in.Header["User-Agent"]) {
 		b = append(b, 'm')
 	}
-	b = appendChanged(b, x)
+	b = appendChanged(appendClaims(b, in.Header), x)
 	key.text = string(b)
 	key.url = key.text[:n]
 	key.hash = store.KeyOf(key.text, "")
@@ -201,6 +202,42 @@ func cookieOf(lines []string, name string) (value string, found, clear bool) {
 		}
 	}
 	return value, found, true
+}
+
+// appendClaims appends the fields in which programs behind origins believe what a proxy says of a request: nobody may change
+// with them what others get. Those that name another method or URL bypass, and others the edge replaces.
+func appendClaims(b []byte, h http.Header) []byte {
+	var names []string
+	for name := range h {
+		if claims(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		b = appendPart(appendPart(b, 'x', name), 'v', strings.Join(h[name], ","))
+	}
+	return b
+}
+
+func claims(name string) bool {
+	switch name {
+	case "Base-Url", "Cf-Connecting-Ip", "Client-Ip", "Cloudfront-Forwarded-Proto", "Fastly-Client-Ip", "Fastly-Ssl", "Front-End-Https",
+		"Proxy-Host", "Proxy-Url", "True-Client-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Host", "X-Http-Host-Override",
+		"X-Original-Host", "X-Original-Uri", "X-Originating-Ip", "X-Proxyuser-Ip", "X-Remote-Addr", "X-Remote-Ip", "X-Request-Uri",
+		"X-Scheme", "X-Url-Scheme", "X-Wap-Profile":
+		return true
+	}
+	return strings.HasPrefix(name, "X-Forwarded-") && !edgeForwards(name)
+}
+
+// edgeForwards names those that the edge itself sets.
+func edgeForwards(name string) bool {
+	switch name {
+	case "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Forwarded-Port":
+		return true
+	}
+	return false
 }
 
 var mobileWords = []string{"Mobi", "Android", "iPhone", "iPad", "iPod", "Windows Phone", "BlackBerry", "Opera Mini", "webOS"}

@@ -127,6 +127,9 @@ func plain(x *exchange.Exchange) bool {
 		return false
 	} else if normal, ok := exchange.NormalPath(path); !ok || normal != path {
 		return false
+	} else if len(in.Target.Raw) == len(path)+1 {
+		// An empty query is in no key.
+		return false
 	}
 	// RFC 9110 section 9.1: an origin that honors these takes the request for another.
 	for _, name := range [...]string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override", "X-Original-Url", "X-Rewrite-Url"} {
