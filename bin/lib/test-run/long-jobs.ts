@@ -20,11 +20,13 @@ const interopModule = join(root, 'test', 'grpc-interop');
 
 /** All jobs of the suite; those of the race detector come first, because nothing runs longer. */
 export function longJobs(env: () => NodeJS.ProcessEnv): Job[] {
+  const histories = ['-vet=off', ...GO_BUILD_FLAGS, '-run', 'TestNothingOlderThanItsPurgeIsServed', './edge'];
   const rules = ['-vet=off', ...GO_BUILD_FLAGS, '-run', 'TestRegressionTestsOfTheRuleSet', './...'];
   return [
     ...raceJobs().map((job) => ({ ...job, suite: 'long' as const })),
     goJob('long', 'gRPC interoperability', interopModule, ['-vet=off', './...']),
     goJob('long', 'long rule set', caddySources, rules, { WAF_ALL_RULES: '1' }),
+    goJob('long', 'long histories of the cache', caddySources, histories, { CACHE_HISTORY_SECONDS: '120' }),
     ...LONG_FORMS.map(({ file, env: more }) =>
       fileJob('long', file, () => ({ ...env(), ...more }), `long ${file.replace(/^test\/|\.test\.ts$/g, '')}`),
     ),
