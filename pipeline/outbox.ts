@@ -1,7 +1,7 @@
 // Rows of the outbox: wake-ups, left in the transaction of a change and told after its commit.
 import type { Knex } from 'knex';
 import { LIVE } from '../models/db/live-hint.ts';
-import { named } from '../models/db/named-statement.ts';
+import { named, prepared } from '../models/db/named-statement.ts';
 import type { Feeds } from '../runtime/feeds.ts';
 
 /** Key of an outbox row that concerns every cluster. */
@@ -22,13 +22,12 @@ export function knownTopics(feeds: Feeds): string[] {
  * other topics stay for a relay of the version that writes them.
  */
 export async function takeRows(sql: Knex, topics: readonly string[], limit: number): Promise<OutboxRow[]> {
-  const { rows } = await sql.raw<{ rows: OutboxRow[] }>(
-    `delete from outbox where id in (
+  return prepared(sql, 'outbox-take', {
+    text: `delete from outbox where id in (
        select id from outbox where topic = any(?) order by id limit ? for update skip locked)
      returning topic, key`,
-    [topics as never, limit],
-  );
-  return rows;
+    bindings: [topics, limit],
+  });
 }
 
 /** Whether there are rows of the topics, whoever holds them: a look that costs less than taking none. */

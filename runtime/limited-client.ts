@@ -17,18 +17,24 @@ export interface TransactionLimits {
 
 interface Transaction {
   begin(connection: unknown): Promise<unknown>;
-  query(connection: unknown, sql: string): Promise<unknown>;
+  trxClient: { query(connection: unknown, sql: string): Promise<unknown> };
+}
+
+interface TransactionOptions {
+  limits?: TransactionLimits;
+  /** Statements of its beginning. */
+  first?: string;
 }
 
 /** What ends a transaction is never refused or canceled: the connection would keep it. */
 const ENDS_TRANSACTION = /^\s*(commit|rollback)\b/i;
 
-/** Understands `limits` among the options of a transaction that is not inside another. */
+/** Understands `limits` and `first` among the options of a transaction that is not inside another. */
 export class LimitedClient extends PgClient {
-  override transaction(container: unknown, options?: { limits?: TransactionLimits }, outer?: unknown): Transaction {
+  override transaction(container: unknown, options: TransactionOptions = {}, outer?: unknown): Transaction {
     const transaction = super.transaction(container, options, outer) as Transaction;
-    const limits = options?.limits;
-    if (limits) transaction.begin = (connection) => transaction.query(connection, beginWithin(limits));
+    const { limits, first } = options;
+    if (limits) transaction.begin = (connection) => begin(transaction, connection, limits, first);
     return transaction;
   }
 
@@ -52,13 +58,27 @@ export class PooledClient extends LimitedClient {
   }
 }
 
-/** Options of `knex.transaction` for a pool of {@link LimitedClient}. */
-export function within(limits: TransactionLimits): Knex.TransactionConfig {
-  return { limits } as Knex.TransactionConfig;
+/**
+ * Options of `knex.transaction` for a pool of {@link LimitedClient}. `first`: statements without parameters and without a
+ * result that is needed, sent with the beginning.
+ */
+export function within(limits: TransactionLimits, first?: string): Knex.TransactionConfig {
+  return { limits, first } as Knex.TransactionConfig;
 }
 
-function beginWithin(limits: TransactionLimits): string {
-  return `begin; ${setLimits(limits)}`;
+/** Where one of the statements fails the connection goes back to its pool without the transaction. */
+async function begin(
+  { trxClient }: Transaction,
+  connection: unknown,
+  limits: TransactionLimits,
+  first: string | undefined,
+): Promise<unknown> {
+  try {
+    return await trxClient.query(connection, ['begin', setLimits(limits), ...(first ? [first] : [])].join('; '));
+  } catch (error) {
+    await trxClient.query(connection, 'rollback').catch(() => undefined);
+    throw error;
+  }
 }
 
 /** Statements that limit the transaction from here on. */

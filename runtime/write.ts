@@ -63,12 +63,12 @@ interface Turn {
 }
 
 /**
- * Takes the turn. Advisory locks are had in the order in which they were asked for; of the head's row, a process that
+ * Statements that take the turn. Advisory locks are had in the order in which they were asked for; of the head's row, a process that
  * publishes without a pause would keep getting it before one that waits. The time limits of the work begin here.
  */
-async function takeTurn(sql: Knex.Transaction, { clusterId }: Turn): Promise<void> {
+function takeTurn({ clusterId }: Turn): string {
   const key = createHash('sha256').update(clusterId).digest().readInt32BE();
-  await sql.raw(`select pg_advisory_xact_lock(${TURN_LOCK}, ${key}); ${setLimits(LIMITS)}`);
+  return `select pg_advisory_xact_lock(${TURN_LOCK}, ${key}); ${setLimits(LIMITS)}`;
 }
 
 async function transact<T>(
@@ -157,16 +157,15 @@ async function commit<R>(
   let wake = false;
   let worked = false;
   try {
-    const limits = turn ? { lockMs: turn.leftMs, wholeMs: 0 } : LIMITS;
+    const begun = turn ? within({ lockMs: turn.leftMs, wholeMs: 0 }, takeTurn(turn)) : within(LIMITS);
     const result = await runtime.pools[pool ?? 'api'].transaction(async (sql) => {
-      if (turn) await takeTurn(sql, turn);
       const now = new Date();
       const txs = calls.map((call): Tx => ({ sql, call, now, wake: false }));
       const answer = await work(txs);
       wake = txs.some((tx) => tx.wake);
       worked = true;
       return answer;
-    }, within(limits));
+    }, begun);
     // A lost wake-up costs the relay's poll interval, nothing else.
     if (wake) runtime.redis.publish(wakeChannel(runtime.env.redisPrefix), '1').catch(() => undefined);
     return result;

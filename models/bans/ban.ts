@@ -8,6 +8,7 @@ import { DEFAULT_BAN_SETTINGS } from '../../contract/resources/bans.ts';
 import type { Actor } from '../../runtime/call.ts';
 import type { Tx } from '../../runtime/write.ts';
 import { type AuditRecord, auditArguments } from '../audit/audit-entry.ts';
+import { prepared } from '../db/named-statement.ts';
 import type { BanSettings } from './ban-setting.ts';
 import { OF_NO_GONE_SITE } from './gone-site.ts';
 
@@ -89,10 +90,10 @@ export async function checkBans(
   now: Date,
   patient: boolean,
 ): Promise<BanCheck[]> {
-  const { rows } = await sql.raw<{ rows: { found: BanCheck }[] }>(
-    'select ban_check_all(cast(? as text[]), cast(? as cidr[]), ?, ?) as found',
-    [targets.map(({ siteId }) => siteId) as never, targets.map(({ cidr }) => cidr) as never, now, patient],
-  );
+  const rows = await prepared<{ found: BanCheck }>(sql, 'ban-check-all', {
+    text: 'select ban_check_all(cast(? as text[]), cast(? as cidr[]), ?, ?) as found',
+    bindings: [targets.map(({ siteId }) => siteId), targets.map(({ cidr }) => cidr), now, patient],
+  });
   return rows.map(({ found }) => {
     const before = found.before && { ...found.before, createdAt: new Date(found.before.createdAt) };
     return { ...found, before, settings: { ...DEFAULT_BAN_SETTINGS, ...found.settings } };
@@ -143,11 +144,11 @@ export async function writeManualBans(
     created_by: creatorOf(tx),
     expires_at: expiresAt,
   }));
-  const written = await sql.raw<{ rows: WrittenNumber[] }>(
-    'select epoch::text, seq::text from ban_write_all_recorded(cast(? as jsonb), ?, ?, ?)',
-    [JSON.stringify(rows), now, ...auditArguments(records)] as never,
-  );
-  return written.rows.map((number, index) => published(bans[index]![0], number));
+  const written = await prepared<WrittenNumber>(sql, 'ban-write-all', {
+    text: 'select epoch::text, seq::text from ban_write_all_recorded(cast(? as jsonb), ?, ?, ?)',
+    bindings: [JSON.stringify(rows), now, ...auditArguments(records)],
+  });
+  return written.map((number, index) => published(bans[index]![0], number));
 }
 
 /** Who a manual ban made in the transaction is by. */

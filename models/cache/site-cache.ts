@@ -1,9 +1,8 @@
 // Cache rules and cache settings of sites, with their conditions as nodes get them. Whoever writes holds the site's lock.
 import type { Knex } from 'knex';
-import type { CompiledEntry } from '../config/entry-kind.ts';
 import type { ListIds } from '../rules/rule-message.ts';
 import { type CheckedCacheCondition, encodeCacheCondition } from './cache-rule.ts';
-import { compileCache, type PublishedCache, type StoredCache } from './site-cache.entry.ts';
+import type { PublishedCache, StoredCache } from './site-cache.entry.ts';
 
 /** Rules and settings with what was compiled of the conditions; `lists` has every list that they name. */
 export function compileConditions(
@@ -52,15 +51,6 @@ export async function writeSiteCache(
      select list, ?, priority from unnest(?::text[], ?::smallint[]) as uses(list, priority)`,
     [id, uses.map(({ listId }) => listId) as never, uses.map(({ priority }) => priority) as never],
   );
-}
-
-/** The entry of a site's cache as it is saved; undefined for a site that saved none. */
-export async function cacheEntryOf(sql: Knex, siteId: string): Promise<CompiledEntry | null | undefined> {
-  const { rows } = await sql.raw<{ rows: StoredCache[] }>(
-    `select rules as "cacheRules", settings as "cacheSettings", conditions, features, refs from site_cache where site_id = ?`,
-    [siteId],
-  );
-  return rows[0] && compileCache(rows[0]);
 }
 
 function union(texts: readonly string[]): string[] {

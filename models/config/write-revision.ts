@@ -3,6 +3,7 @@ import { addSums, bucketOf, fromSum, toSum } from '../../proto/entry-hash.ts';
 import type { Actor } from '../../runtime/call.ts';
 import type { Tx } from '../../runtime/write.ts';
 import { type AuditRecord, auditArguments } from '../audit/audit-entry.ts';
+import { prepared, type Statement } from '../db/named-statement.ts';
 import type { CompiledEntry } from './entry-kind.ts';
 import { SetMove } from './set-move.ts';
 import { snapshotOf } from './settings-snapshot.ts';
@@ -108,14 +109,17 @@ export async function lockHead(
   names: readonly EntryName[],
   ends: readonly string[] = [],
 ): Promise<Head> {
-  const { rows } = await tx.sql.raw<{ rows: { head: Head }[] }>('select config_lock_all(?, ?, ?, ?, ?) as head', [
-    clusterId,
-    names.map(({ kind, id }) => bucketOf(kind, id)) as never,
-    names.map(({ kind }) => kind) as never,
-    names.map(({ id }) => id) as never,
-    ends as never,
-  ]);
-  return rows[0]!.head;
+  const [row] = await prepared<{ head: Head }>(tx.sql, 'config-lock-all', {
+    text: 'select config_lock_all(?, ?, ?, ?, ?) as head',
+    bindings: [
+      clusterId,
+      names.map(({ kind, id }) => bucketOf(kind, id)),
+      names.map(({ kind }) => kind),
+      names.map(({ id }) => id),
+      ends,
+    ],
+  });
+  return row!.head;
 }
 
 /** What becomes of a canary with a publication. */
@@ -127,7 +131,7 @@ export interface CanaryMove {
 
 /**
  * Writes the next revision of a head that this transaction has locked; answers its number. While a canary runs the stable
- * entries stay where they are unless one of them differs, or the canary ends.
+ * entries stay where they are unless one of them differs, or the canary ends. `beside` is written in the same round trip.
  */
 export async function writeRevision(
   tx: Tx,
@@ -135,6 +139,7 @@ export async function writeRevision(
   head: Head,
   differences: readonly Difference[],
   { overlays = [], ends = false }: CanaryMove = {},
+  beside?: Statement,
 ): Promise<string> {
   const canary = ends ? null : head.canary;
   const number = nextNumber(head);
@@ -167,7 +172,12 @@ export async function writeRevision(
     JSON.stringify([...moved.featureMoves('S'), ...over.featureMoves('C')]),
     ...(audit ? auditArguments([[tx, withPublished(audit, { clusterId, revision: number })]]) : [null, null]),
   ];
-  await tx.sql.raw(`select config_write(${values.map(() => '?').join(', ')})`, values as never);
+  const text = `select config_write(${values.map(() => '?').join(', ')})`;
+  if (beside === undefined) await prepared(tx.sql, 'config-write', { text, bindings: values });
+  else {
+    const both = { text: `with beside as (${beside.text}) ${text}`, bindings: [...beside.bindings, ...values] };
+    await prepared(tx.sql, 'config-write-beside', both);
+  }
   tx.wake = true;
   tx.call.changes.push(`${clusterId}=${number}`);
   return number;

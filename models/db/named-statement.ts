@@ -21,6 +21,18 @@ export async function named<T>(sql: Knex, name: string, text: string, values: re
   }
 }
 
+/** A statement whose parameters are question marks. */
+export interface Statement {
+  text: string;
+  bindings: readonly unknown[];
+}
+
+/** As {@link named}, with question marks for parameters, for use inside a transaction, too. */
+export async function prepared<T>(sql: Knex, name: string, { text, bindings }: Statement): Promise<T[]> {
+  const { rows } = await sql.raw<{ rows: T[] }>(text, bindings as never).options({ name });
+  return rows;
+}
+
 /** Runs a statement with numbered parameters where a query builder or a transaction is at hand. */
 export async function numbered<T>(sql: Knex, text: string, values: readonly unknown[]): Promise<T[]> {
   const used: unknown[] = [];

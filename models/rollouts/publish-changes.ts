@@ -7,6 +7,7 @@ import {
   type Difference,
   type Head,
   keyOf,
+  nextNumber,
   type OverlayDifference,
   type RevisionNote,
   writeRevision,
@@ -72,9 +73,8 @@ async function publishDirect(
   head: Head,
   differences: readonly Difference[],
 ): Promise<string> {
-  const number = await writeRevision(tx, note, head, differences);
-  if (head.undoes) await watchForUndo(tx, note.clusterId, number, differences);
-  return number;
+  const beside = head.undoes ? watchForUndo(note.clusterId, nextNumber(head), differences) : undefined;
+  return writeRevision(tx, note, head, differences, {}, beside);
 }
 
 async function isWithdrawn(tx: Tx, clusterId: string, overlays: readonly OverlayDifference[]): Promise<boolean> {

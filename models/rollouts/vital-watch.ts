@@ -1,6 +1,7 @@
 // What just changed and is watched: sites of a cluster, each for a while after the revision that changed it.
 import type { Knex } from 'knex';
 import type { Pool } from 'pg';
+import { prepared, type Statement } from '../db/named-statement.ts';
 import { SWEEP_BATCH } from '../db/sweeps.ts';
 
 /** Sites that nodes of a cluster are asked about at once, beside their whole traffic. */
@@ -25,6 +26,11 @@ export interface WatchedChange {
  * cluster. Told again it is watched for longer.
  */
 export async function watchChange(sql: Knex, change: WatchedChange): Promise<void> {
+  await prepared(sql, 'watch-change', watchStatement(change));
+}
+
+/** The statement of {@link watchChange}. */
+export function watchStatement(change: WatchedChange): Statement {
   const { clusterId, revision, track, sites, seconds } = change;
   const named = new Map<string, boolean>();
   for (const { id, origins } of sites) named.set(id, origins || (named.get(id) ?? false));
@@ -32,21 +38,14 @@ export async function watchChange(sql: Knex, change: WatchedChange): Promise<voi
   const tooMany = ids.length > MAX_WATCHED_SITES;
   if (tooMany || ids.length === 0) named.set('', named.get('') || ids.some((id) => named.get(id)));
   for (const id of ids.slice(MAX_WATCHED_SITES)) named.delete(id);
-  await sql.raw(
-    `insert into vital_watch (cluster_id, site_id, revision, track, origins, since, until)
-       select :clusterId, v.site_id, :revision::bigint, :track, v.origins, now(), now() + make_interval(secs => :seconds)
-         from unnest(:ids::text[], :origins::boolean[]) as v(site_id, origins)
+  return {
+    text: `insert into vital_watch (cluster_id, site_id, revision, track, origins, since, until)
+       select ?, v.site_id, ?::bigint, ?, v.origins, now(), now() + make_interval(secs => ?)
+         from unnest(?::text[], ?::boolean[]) as v(site_id, origins)
      on conflict (cluster_id, site_id, revision) do update
        set origins = vital_watch.origins or excluded.origins, until = greatest(vital_watch.until, excluded.until)`,
-    {
-      clusterId,
-      revision: String(revision),
-      track,
-      seconds,
-      ids: [...named.keys()],
-      origins: [...named.values()],
-    } as never,
-  );
+    bindings: [clusterId, String(revision), track, seconds, [...named.keys()], [...named.values()]],
+  };
 }
 
 /** Stops watching what changed with a revision. */

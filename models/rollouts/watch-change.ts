@@ -3,7 +3,8 @@ import type { Tx } from '../../runtime/write.ts';
 import { kindNamed } from '../config/entry-kinds.ts';
 import { siteOfOwner } from '../config/entry-owner.ts';
 import type { Difference, OverlayDifference, WrittenEntry } from '../config/write-revision.ts';
-import { watchChange } from './vital-watch.ts';
+import type { Statement } from '../db/named-statement.ts';
+import { type WatchedChange, watchChange, watchStatement } from './vital-watch.ts';
 
 /** How long a publication to everybody is watched. */
 export const UNDO_SECONDS = 300;
@@ -23,17 +24,12 @@ export async function watchCandidate(
   };
   // Told whether this one routes otherwise than what everybody runs, whatever it was before.
   const changes = overlays.map(({ stable: [, stable], ...overlay }) => ({ ...overlay, before: stable as Settled }));
-  await watch(tx, { clusterId, revision, track: 'C', seconds: Math.max(60, seconds) }, changes);
+  await watchChange(tx.sql, watched({ clusterId, revision, track: 'C', seconds: Math.max(60, seconds) }, changes));
 }
 
-/** What everybody got is watched, so that it can be taken back. */
-export async function watchForUndo(
-  tx: Tx,
-  clusterId: string,
-  revision: string,
-  differences: readonly Difference[],
-): Promise<void> {
-  await watch(tx, { clusterId, revision, track: 'S', seconds: UNDO_SECONDS }, differences);
+/** The statement that has what everybody gets watched, so that it can be taken back. */
+export function watchForUndo(clusterId: string, revision: string, differences: readonly Difference[]): Statement {
+  return watchStatement(watched({ clusterId, revision, track: 'S', seconds: UNDO_SECONDS }, differences));
 }
 
 type Settled = { settings?: object | null } | undefined;
@@ -45,16 +41,12 @@ interface Changed {
   after: WrittenEntry | null | undefined;
 }
 
-async function watch(
-  tx: Tx,
-  watched: { clusterId: string; revision: string; track: 'S' | 'C'; seconds: number },
-  changes: readonly Changed[],
-): Promise<void> {
+function watched(of: Omit<WatchedChange, 'sites'>, changes: readonly Changed[]): WatchedChange {
   const sites = changes.map((change) => ({
     id: siteOfOwner(kindNamed(change.kind).ownerOf(change.id)) ?? '',
     origins: routes(change),
   }));
-  await watchChange(tx.sql, { ...watched, sites });
+  return { ...of, sites };
 }
 
 /** What is not known counts as touched: errors of origins are looked at then. */

@@ -137,7 +137,8 @@ export async function rulesWithGroups(
   return rows;
 }
 
-interface StoredRow {
+/** Rules as they are stored, with what was compiled of them. */
+export interface StoredRuleSet {
   id: string;
   rules: Rule[];
   body: Buffer | null;
@@ -148,7 +149,7 @@ interface StoredRow {
 
 /** The entries of the rules by their ids; those without an enabled rule have none. */
 export async function compiledRuleSets(sql: Knex, ids: readonly string[]): Promise<Map<string, CompiledEntry>> {
-  const { rows } = await sql.raw<{ rows: StoredRow[] }>(
+  const { rows } = await sql.raw<{ rows: StoredRuleSet[] }>(
     'select id, rules, body, features, refs, compiler_version as version from rule_set where id = any(?)',
     [ids as never],
   );
@@ -162,17 +163,16 @@ export async function compiledRuleSets(sql: Knex, ids: readonly string[]): Promi
   );
 }
 
-/** The entry of a site's rules, null without an enabled one; undefined for a site that never had rules. */
-export async function entryOfSite(sql: Knex, siteId: string): Promise<CompiledEntry | null | undefined> {
-  const { rows } = await sql.raw<{ rows: unknown[] }>('select from rule_set where id = ?', [siteId]);
-  return rows.length === 0 ? undefined : ((await compiledRuleSets(sql, [siteId])).get(siteId) ?? null);
+/** The entry of stored rules, null without an enabled one. */
+export async function entryOfRules(sql: Knex, row: StoredRuleSet): Promise<CompiledEntry | null> {
+  return row.version === RULES_COMPILER_VERSION ? storedEntry(row) : recompiled(row, await ipListIds(sql));
 }
 
-function storedEntry({ rules, body, features, refs }: StoredRow): CompiledEntry | null {
+function storedEntry({ rules, body, features, refs }: StoredRuleSet): CompiledEntry | null {
   return body && { body, features, refs, settings: { rules: rules.filter(({ enabled }) => enabled) } };
 }
 
-function recompiled(row: StoredRow, lists: ListIds): CompiledEntry | null {
+function recompiled(row: StoredRuleSet, lists: ListIds): CompiledEntry | null {
   return recompileRules(row.rules, siteOf(row.id), lists, storedEntry(row)).entry;
 }
 
@@ -194,16 +194,16 @@ export async function staleRuleSets(
   return rows;
 }
 
-/** The first enabled rule that does not compile any more, with its place among the rules; undefined when all compile. */
-export async function firstBrokenRule(sql: Knex, id: string): Promise<(BrokenRule & { index: number }) | undefined> {
-  const { rows } = await sql.raw<{ rows: StoredRow[] }>(
-    `select id, rules, body, features, refs, compiler_version as version from rule_set
-      where id = ? and (compiler_version <> ? or broken <> '{}')`,
-    [id, RULES_COMPILER_VERSION],
-  );
-  const [row] = rows;
-  if (!row) return undefined;
-  const [first] = recompileRules(row.rules, siteOf(id), await ipListIds(sql), storedEntry(row)).broken;
+/**
+ * The first enabled rule that does not compile any more, with its place among the rules; undefined when all compile.
+ * `broken`: a rule did not compile when the rules were compiled last.
+ */
+export async function firstBrokenRule(
+  sql: Knex,
+  row: StoredRuleSet & { broken: boolean },
+): Promise<(BrokenRule & { index: number }) | undefined> {
+  if (row.version === RULES_COMPILER_VERSION && !row.broken) return undefined;
+  const [first] = recompileRules(row.rules, siteOf(row.id), await ipListIds(sql), storedEntry(row)).broken;
   return first && { ...first, index: row.rules.findIndex((rule) => rule.id === first.rule.id) };
 }
 
@@ -212,7 +212,7 @@ export async function firstBrokenRule(sql: Knex, id: string): Promise<(BrokenRul
  * the entry, null without an enabled rule; undefined when another process was faster.
  */
 export async function recompileRuleSet(sql: Knex, id: string): Promise<CompiledEntry | null | undefined> {
-  const { rows } = await sql.raw<{ rows: StoredRow[] }>(
+  const { rows } = await sql.raw<{ rows: StoredRuleSet[] }>(
     `select id, rules, body, features, refs, compiler_version as version from rule_set
       where id = ? and compiler_version < ? for update`,
     [id, RULES_COMPILER_VERSION],

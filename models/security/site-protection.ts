@@ -5,6 +5,7 @@ import { DEFAULT_PROTECTION, type ProtectionOfSite } from '../../contract/resour
 import type { ProtectionSettings } from '../../contract/resources/protection-settings.ts';
 import type { CcThresholds } from '../../contract/scalars/cc-thresholds.ts';
 import { MAX_SUBJECTS } from '../alerts/alert.ts';
+import { prepared } from '../db/named-statement.ts';
 import { ccTemplateOf, protectionSettingsOf } from './protection-setting.ts';
 
 export interface SiteProtection {
@@ -42,8 +43,8 @@ export async function lockSiteProtection(sql: Knex, siteId: string): Promise<Sit
 }
 
 async function view(sql: Knex, siteId: string, lock: boolean): Promise<SiteProtectionView | undefined> {
-  const { rows } = await sql.raw<{ rows: ViewRow[] }>('select * from site_protection_view(?, ?)', [siteId, lock]);
-  const [row] = rows;
+  const text = 'select * from site_protection_view(?, ?)';
+  const [row] = await prepared<ViewRow>(sql, 'site-protection-view', { text, bindings: [siteId, lock] });
   return (
     row && {
       id: row.id,
@@ -62,11 +63,11 @@ export async function writeSiteProtection(
   site: { id: string; clusterId: string },
   { settings, updatedAt }: SiteProtection,
 ): Promise<void> {
-  await sql.raw(
-    `insert into site_protection (site_id, cluster_id, settings, updated_at) values (?, ?, ?, ?)
-     on conflict (site_id) do update set settings = excluded.settings, updated_at = excluded.updated_at`,
-    [site.id, site.clusterId, JSON.stringify(settings), updatedAt],
-  );
+  await prepared(sql, 'write-site-protection', {
+    text: `insert into site_protection (site_id, cluster_id, settings, updated_at) values (?, ?, ?, ?)
+      on conflict (site_id) do update set settings = excluded.settings, updated_at = excluded.updated_at`,
+    bindings: [site.id, site.clusterId, JSON.stringify(settings), updatedAt],
+  });
 }
 
 /** Whether a site of the cluster follows the template with its policy on. */

@@ -9,6 +9,7 @@ import { type Domain, type DomainForm, formatDomain } from '../../contract/scala
 import { originLiteral } from '../../contract/scalars/origin-address.ts';
 import { DEFAULT_CACHE } from '../cache/site-cache.entry.ts';
 import { orderBy, type Sort } from '../db/list-order.ts';
+import { prepared } from '../db/named-statement.ts';
 import { searchPattern } from '../db/search-pattern.ts';
 import type { ClusterSpan } from '../overview/overview-nodes.ts';
 import { inState, spansJson } from '../overview/overview-sites.ts';
@@ -88,6 +89,9 @@ export const SITE_JOINS = `
     select jsonb_agg(jsonb_build_object('form', form, 'name', name) order by position) as domains
       from site_domain where site_id = s.id) d`;
 
+const LOCK = `select ${SITE_COLUMNS}, (select updated_at from site where id = s.id) as seen
+  from site s ${SITE_JOINS} where s.id = ? for update of s`;
+
 function conditions({ search, clusterId, state, level }: SiteFilter): Conditions {
   const clauses: string[] = [];
   const tables: string[] = [];
@@ -152,8 +156,9 @@ export async function siteById(sql: Knex, id: string): Promise<SiteRow | undefin
 
 /** The cluster that serves a site; it never changes. */
 export async function clusterOfSite(sql: Knex, id: string): Promise<string | undefined> {
-  const { rows } = await sql.raw('select cluster_id from site where id = ?', [id]);
-  return rows[0]?.cluster_id;
+  const text = 'select cluster_id as "clusterId" from site where id = ?';
+  const [row] = await prepared<{ clusterId: string }>(sql, 'cluster-of-site', { text, bindings: [id] });
+  return row?.clusterId;
 }
 
 /** The cluster of a new site: the one asked for, else the oldest; undefined when there is none. */
@@ -168,13 +173,9 @@ export async function clusterForSite(sql: Knex, asked: string | undefined): Prom
  * the row as it is now, and what is joined to it as it was: then, and only then, it is read once more.
  */
 export async function lockSite(sql: Knex, id: string): Promise<SiteRow | undefined> {
-  const { rows } = await sql.raw<{ rows: (SiteRow & { seen: Date | null })[] }>(
-    `select ${SITE_COLUMNS}, (select updated_at from site where id = s.id) as seen
-       from site s ${SITE_JOINS} where s.id = ? for update of s`,
-    [id],
-  );
-  if (rows.length === 0) return undefined;
-  const { seen, ...site } = rows[0]!;
+  const [row] = await prepared<SiteRow & { seen: Date | null }>(sql, 'lock-site', { text: LOCK, bindings: [id] });
+  if (!row) return undefined;
+  const { seen, ...site } = row;
   return seen?.getTime() === site.updatedAt.getTime() ? site : siteById(sql, id);
 }
 
@@ -218,8 +219,8 @@ export async function insertSite(sql: Knex, clusterId: string, content: SiteCont
 }
 
 export async function updateSite(sql: Knex, id: string, content: SiteContent, updatedAt: Date): Promise<void> {
-  await sql.raw(
-    `with has as (select unnest(?::inet[]) as address),
+  await prepared(sql, 'update-site', {
+    text: `with has as (select unnest(?::inet[]) as address),
      gone as (
        delete from site_origin_address where site_id = ? and address not in (select address from has)
      ), located as (
@@ -230,8 +231,8 @@ export async function updateSite(sql: Knex, id: string, content: SiteContent, up
      )
      update site set name = ?, origins = ?, origin_settings = ?, content_settings = ?, ports = ?, search_text = ?, updated_at = ?
       where id = ?`,
-    [
-      originAddresses(content) as never,
+    bindings: [
+      originAddresses(content),
       id,
       id,
       id,
@@ -241,7 +242,7 @@ export async function updateSite(sql: Knex, id: string, content: SiteContent, up
       updatedAt,
       id,
     ],
-  );
+  });
 }
 
 export async function setSiteEnabled(sql: Knex, id: string, enabled: boolean, updatedAt: Date): Promise<void> {

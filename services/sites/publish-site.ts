@@ -1,8 +1,7 @@
 import type { Output } from '../../contract/procedure.ts';
 import type { sites } from '../../contract/resources/sites.ts';
 import { readPurgeMethod } from '../../models/cache/purge-method.ts';
-import { SITE_CACHE_KIND } from '../../models/cache/site-cache.entry.ts';
-import { cacheEntryOf } from '../../models/cache/site-cache.ts';
+import { compileCache, SITE_CACHE_KIND } from '../../models/cache/site-cache.entry.ts';
 import { compilePurgeMethod, SITE_PURGE_METHOD_KIND } from '../../models/cache/site-purge-method.entry.ts';
 import { siteOwner } from '../../models/config/entry-owner.ts';
 import { type ChangedEntry, publish } from '../../models/config/publish.ts';
@@ -14,7 +13,7 @@ import {
   recentSituation,
   type Situation,
 } from '../../models/overview/delivery.ts';
-import { entryOfSite } from '../../models/rules/rule-set.ts';
+import { entryOfRules } from '../../models/rules/rule-set.ts';
 import { SITE_RULES_KIND } from '../../models/rules/site-rules.entry.ts';
 import { capabilitiesOfSite, compileSite, siteKind } from '../../models/sites/site.entry.ts';
 import type { SiteRow } from '../../models/sites/site.ts';
@@ -22,6 +21,7 @@ import { compileContent, SITE_CONTENT_KIND } from '../../models/sites/site-conte
 import { entriesBeside } from '../../models/sites/site-ports.ts';
 import { compileRequests, SITE_REQUESTS_KIND } from '../../models/sites/site-requests.entry.ts';
 import { siteViewNow } from '../../models/sites/site-view.ts';
+import { readStoredParts, type StoredParts } from '../../models/sites/stored-parts.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Tx } from '../../runtime/write.ts';
 import { presentWith } from './present-site.ts';
@@ -62,19 +62,21 @@ export interface NamedChange {
   entries?: readonly ChangedEntry[];
   /** As of a publication: it was saved before. */
   again?: boolean;
+  /** What is saved of the site beside, where it was read under the site's lock and is the same still. */
+  stored?: StoredParts;
 }
 
 /** Publishes the site, as it was locked and saved in this transaction, with its audit entry; answers it with the revision. */
 export async function publishSite(
   tx: Tx,
   site: SiteRow,
-  { reason, action, metadata = {}, entries = [], again = false }: NamedChange,
+  { reason, action, metadata = {}, entries = [], again = false, stored }: NamedChange,
   known: KnownSite,
 ): Promise<SiteChange> {
   const { id, clusterId, name } = site;
   const revision = await publish(tx, {
     clusterId,
-    entries: [...(await entriesOf(tx, site)), ...entries],
+    entries: [...(await entriesOf(tx, site, stored)), ...entries],
     reason,
     params: { site: name, siteId: id, ...(metadata.changed ? { changed: metadata.changed } : {}) },
     audit: { action, target: { type: 'site', id, name }, metadata },
@@ -96,9 +98,9 @@ export async function featuresWith(tx: Tx, site: SiteRow): Promise<string[]> {
 }
 
 /** Rules name groups of origins: after a rollback, which leaves what is saved as it is, nodes get both as they are saved. */
-async function entriesOf(tx: Tx, site: SiteRow): Promise<ChangedEntry[]> {
+async function entriesOf(tx: Tx, site: SiteRow, stored?: StoredParts): Promise<ChangedEntry[]> {
   const { id } = site;
-  const [rules, cache] = [await entryOfSite(tx.sql, id), await cacheEntryOf(tx.sql, id)];
+  const { rules, cache } = stored ?? (await readStoredParts(tx.sql, id));
   const purge = site.cacheSettings.purgeMethod.keySet
     ? [{ kind: SITE_PURGE_METHOD_KIND, id, compiled: compilePurgeMethod(await readPurgeMethod(tx.sql, id)) }]
     : [];
@@ -107,8 +109,8 @@ async function entriesOf(tx: Tx, site: SiteRow): Promise<ChangedEntry[]> {
     { kind: SITE_REQUESTS_KIND, id, compiled: compileRequests(site.contentSettings) },
     { kind: SITE_CONTENT_KIND, id, compiled: compileContent(site.contentSettings) },
     ...(site.enabled ? entriesBeside(site.ports) : []),
-    ...(rules === undefined ? [] : [{ kind: SITE_RULES_KIND, id, compiled: rules }]),
-    ...(cache === undefined ? [] : [{ kind: SITE_CACHE_KIND, id, compiled: cache }]),
+    ...(rules ? [{ kind: SITE_RULES_KIND, id, compiled: await entryOfRules(tx.sql, rules) }] : []),
+    ...(cache ? [{ kind: SITE_CACHE_KIND, id, compiled: compileCache(cache) }] : []),
     ...purge,
   ];
 }

@@ -9,6 +9,7 @@ import type { SiteRow } from '../../models/sites/site.ts';
 import { lockSite, type SiteContent, updateSite as saveSite } from '../../models/sites/site.ts';
 import { readSiteHttps } from '../../models/sites/site-https.ts';
 import { keepListenPorts } from '../../models/sites/site-ports.ts';
+import { readStoredParts } from '../../models/sites/stored-parts.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Tx } from '../../runtime/write.ts';
@@ -37,11 +38,17 @@ export async function updateSite(runtime: Runtime, input: Input<typeof sites.upd
     // Saved origins stay when the allow list shrinks; nodes refuse their addresses. Given ones are judged anew.
     if (input.origins) assertOriginsAllowed(content.origins, await readOriginAllowList(tx.sql));
     if (input.origins) await assertGroupsUnused(tx.sql, before, content);
-    await assertRulesCompile(tx.sql, before.id);
+    const stored = await readStoredParts(tx.sql, before.id);
+    await assertRulesCompile(tx.sql, stored);
     if (offered) assertPorts(content.ports, offered, (await readSiteHttps(tx.sql, before.id))!.https);
     const { changed: changedCache, ...cache } = await saveCache(tx, runtime.sealer, before, givenCache(before, input));
     const changed = [...PARTS.filter((part) => !isDeepStrictEqual(before[part], content[part])), ...changedCache];
-    const named = { reason: 'site_updated', action: 'site.update', metadata: { changed } };
+    const named = {
+      reason: 'site_updated',
+      action: 'site.update',
+      metadata: { changed },
+      ...(changedCache.length === 0 ? { stored } : {}),
+    };
     if (changed.length === 0) return publishSite(tx, before, { ...named, again: true }, known);
     const updatedAt = nextUpdatedAt(before.updatedAt, tx.now);
     await saveSite(tx.sql, before.id, content, updatedAt);
