@@ -19,6 +19,12 @@ const COMPARE_MS = 2_000;
 /** Clusters worked on at the same time; below the size of the database pool. */
 const PARALLEL = 4;
 
+/** Where a cluster's feed should be, and where its stream ended. */
+interface Look {
+  target: FeedTarget;
+  last: bigint | null;
+}
+
 export class FeedActor {
   readonly #runtime: Runtime;
   readonly #feed: Feed;
@@ -117,13 +123,14 @@ export class FeedActor {
     if (this.#partitions.owned.size === 0) return;
     const targets = [...(await this.#source.targets())].filter(([id, { position }]) => position > 0n && this.#owns(id));
     const ends = await this.#writer.lasts(targets.map(([id, { epoch }]) => this.#streamOf(id, epoch)));
-    const behind = targets.filter(([, { position }], index) => ends[index] !== position);
-    const results = await Promise.allSettled(behind.map(([id]) => this.emit(id)));
+    const looked = targets.map(([id, target], index) => ({ id, look: { target, last: ends[index]! } }));
+    const behind = looked.filter(({ look: { target, last } }) => last !== target.position);
+    const results = await Promise.allSettled(behind.map(({ id, look }) => this.emit(id, look)));
     for (const result of results) if (result.status === 'rejected') throw result.reason;
   }
 
-  /** Brings the cluster's stream to its target; calls that come meanwhile share one more look. */
-  emit(clusterId: string): Promise<void> {
+  /** Brings the cluster's stream to its target, as seen in `look`; calls that come meanwhile share one more look. */
+  emit(clusterId: string, look?: Look): Promise<void> {
     const busy = this.#busy.get(clusterId);
     if (busy) {
       busy.again = true;
@@ -132,11 +139,15 @@ export class FeedActor {
     const run = { again: false, done: Promise.resolve() };
     this.#busy.set(clusterId, run);
     run.done = (async () => {
-      await this.#enter();
+      const entered = this.#enter();
+      // What was seen before a wait may be old.
+      let seen = entered ? undefined : look;
+      await entered;
       try {
         do {
           run.again = false;
-          await this.#emitOnce(clusterId);
+          await this.#emitOnce(clusterId, seen);
+          seen = undefined;
         } while (run.again && !this.#stopped);
       } finally {
         this.#busy.delete(clusterId);
@@ -146,12 +157,12 @@ export class FeedActor {
     return run.done;
   }
 
-  async #emitOnce(clusterId: string): Promise<void> {
-    for (;;) {
-      const target = await this.#target(clusterId);
+  async #emitOnce(clusterId: string, look?: Look): Promise<void> {
+    for (let seen = look; ; seen = undefined) {
+      const target = seen?.target ?? (await this.#target(clusterId));
       if (!target || target.position === 0n || this.#stopped) return;
       const stream = this.#streamOf(clusterId, target.epoch);
-      const last = await this.#writer.last(stream);
+      const last = seen ? seen.last : await this.#writer.last(stream);
       if (last === null) return this.#begin(stream, target);
       if (last > target.position) return this.#rebuild(clusterId, target.epoch, last);
       if (last === target.position) return;
@@ -197,12 +208,11 @@ export class FeedActor {
     return fanoutStream(this.#runtime.env.redisPrefix, clusterId, this.#feed.name, epoch);
   }
 
-  async #enter(): Promise<void> {
-    if (this.#active < PARALLEL) {
-      this.#active++;
-      return;
-    }
-    await new Promise<void>((resolve) => this.#queue.push(resolve));
+  /** Undefined where there is no wait. */
+  #enter(): Promise<void> | undefined {
+    if (this.#active >= PARALLEL) return new Promise<void>((resolve) => this.#queue.push(resolve));
+    this.#active++;
+    return undefined;
   }
 
   #leave(): void {

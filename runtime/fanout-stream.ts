@@ -20,8 +20,10 @@ export const INLINE_BYTES = 16 * 1024;
 const KEEP_MS = 10 * 60_000;
 const KEEP_BYTES = 4 * 1024 * 1024;
 const KEEP_ENTRIES = 4096;
-/** A stream without changes for a day goes; its owner marks its place again. */
+/** A stream without changes for about a day goes; its owner marks its place again. */
 const EXPIRE_SECONDS = 86_400;
+/** Between two times that a writer tells so: a stream may go by so much earlier. */
+const EXPIRE_EVERY_MS = 60 * 60_000;
 const TRIM_EVERY_MS = 1_000;
 const AGE_EVERY_MS = 60_000;
 const BLOCK_MS = 250;
@@ -62,6 +64,8 @@ export class FanoutWriter {
   readonly #redis: Redis;
   /** What it appended in the last 10 minutes, by stream. */
   readonly #appended = new Map<string, { entries: Appended[]; bytes: number; trimmedAt: number }>();
+  /** When it told Redis how long streams stay. */
+  readonly #expiring = new Map<string, number>();
   #agedAt = 0;
 
   constructor(runtime: Runtime) {
@@ -99,7 +103,7 @@ export class FanoutWriter {
     const last = await this.last(stream);
     if (last !== null && last >= batch.to) return false;
     // Its last entry was taken away, and with it what the stream says of itself.
-    if (last !== null) await this.#redis.del(stream);
+    if (last !== null) await this.remove(stream);
     return this.#append(stream, batch, now);
   }
 
@@ -113,11 +117,14 @@ export class FanoutWriter {
     const fields = ['f', String(from), 't', String(now), 'd', digest, 's', seal];
     const payload = large ? ['p', batchKey(stream, to)] : ['b', body];
     pipeline.xadd(stream, 'MAXLEN', '~', KEEP_ENTRIES, `${to}-0`, ...fields, ...payload);
-    pipeline.expire(stream, EXPIRE_SECONDS);
+    // A mark may begin the stream.
+    const expires = from === to || now - (this.#expiring.get(stream) ?? 0) >= EXPIRE_EVERY_MS;
+    if (expires) pipeline.expire(stream, EXPIRE_SECONDS);
     const replies = (await pipeline.exec()) ?? [];
     const [error] = replies[large ? 1 : 0]!;
     if (error && /equal or smaller/.test(error.message)) return false;
     for (const [failure] of replies) if (failure) throw failure;
+    if (expires) this.#expiring.set(stream, now);
     this.#age(now);
     await this.#trim(stream, { to, bytes: large ? 0 : bytes.length, at: now }, now);
     return true;
@@ -126,6 +133,7 @@ export class FanoutWriter {
   /** Deletes a stream, and what it knows of it. */
   async remove(stream: string): Promise<void> {
     this.#appended.delete(stream);
+    this.#expiring.delete(stream);
     await this.#redis.del(stream);
   }
 
@@ -138,6 +146,7 @@ export class FanoutWriter {
   #age(now: number): void {
     if (now - this.#agedAt < AGE_EVERY_MS) return;
     this.#agedAt = now;
+    for (const [stream, at] of this.#expiring) if (now - at >= EXPIRE_EVERY_MS) this.#expiring.delete(stream);
     for (const [stream, known] of this.#appended) {
       const young = known.entries.findIndex(({ at }) => now - at < KEEP_MS);
       if (young === -1) this.#appended.delete(stream);
@@ -166,6 +175,7 @@ export class FanoutWriter {
   /** Forgets what it appended; called when partitions go, since others write their streams then. */
   forget(): void {
     this.#appended.clear();
+    this.#expiring.clear();
   }
 }
 
