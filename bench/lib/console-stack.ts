@@ -23,6 +23,8 @@ interface LogLine {
 export interface ConsoleStack extends Installation {
   console: ChildProcess;
   postgresPid: number;
+  databaseUrl: string;
+  redisPid: number;
 }
 
 /**
@@ -70,7 +72,16 @@ export async function startConsoleStack(name: string, options: { preload?: URL }
       clusterId: items[0]!.id,
       pids: { console: child.pid! },
     };
-    return { facts, client, stop, console: child, postgresPid: stores.postgres.child.pid };
+    const { postgres, redis } = stores;
+    return {
+      facts,
+      client,
+      stop,
+      console: child,
+      postgresPid: postgres.child.pid,
+      databaseUrl: postgres.url,
+      redisPid: redis.child.pid,
+    };
   } catch (error) {
     await stop();
     throw error;
