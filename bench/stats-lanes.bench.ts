@@ -1,13 +1,16 @@
 // A ban from the API request to its receipt by each of 100 simulated nodes, while all of them deliver what they counted in a
-// day without the console, and while none does: rounds of both by turns, in one run.
+// day without the console, and while none does: rounds of both by turns, in one run. Beside the times: how late the event
+// loop of the console is, which other load of the machine delays less.
+import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { clockMs } from './fleet/fleet.ts';
 import { type ConsoleStack, startConsoleStack } from './lib/console-stack.ts';
 import { copySites } from './lib/copy-sites.ts';
 import { type FleetProcess, startFleetProcess } from './lib/fleet-process.ts';
 import { withRuntime } from './lib/stack.ts';
-import { percentile, round2 } from './lib/stats.ts';
+import { median, percentile, round2 } from './lib/stats.ts';
 import type { BenchContext, BenchResult } from './run.ts';
+import type { Loop } from './stats-lanes/loop.ts';
 
 export const title = 'bans beside a day of counts that nodes deliver late';
 
@@ -32,7 +35,7 @@ const QUICK: Size = { nodes: 20, minutes: 720, rounds: 2, bans: 5 };
 
 export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
   const size = quick ? QUICK : FULL;
-  const stack = await startConsoleStack('stats-lanes');
+  const stack = await startConsoleStack('stats-lanes', { preload: new URL('stats-lanes/loop.ts', import.meta.url) });
   let fleet: FleetProcess | null = null;
   try {
     const siteIds = await makeSites(stack);
@@ -43,6 +46,7 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
     const bans = new Bans(stack, fleet);
     await bans.measure(5);
     const times = { without: [] as number[], with: [] as number[] };
+    const loops = { without: [] as Loop[], with: [] as Loop[] };
     let leftAtEnd = kept;
     let delivering = 0;
     for (let round = 0; round < size.rounds; round++) {
@@ -50,7 +54,9 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
         const begun = performance.now();
         fleet.deliver(kind === 'with');
         await sleep(SETTLE_MS);
+        await loopOf(stack);
         times[kind].push(...(await bans.measure(size.bans)));
+        loops[kind].push(await loopOf(stack));
         if (kind === 'with') {
           leftAtEnd = await fleet.backlogLeft();
           delivering += performance.now() - begun;
@@ -59,18 +65,23 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
       }
       log(`round ${round + 1} of ${size.rounds}, ${leftAtEnd} batches are left`);
     }
-    const figures = (sample: readonly number[]) => ({
-      p50Ms: round2(percentile(sample, 50)),
-      p99Ms: round2(percentile(sample, 99)),
-      maxMs: round2(percentile(sample, 100)),
-    });
+    const figures = (kind: 'without' | 'with') => {
+      const [sample, loop] = [times[kind], loops[kind]];
+      const middle = (name: keyof Loop) => round2(median(loop.map((each) => each[name])));
+      return {
+        p50Ms: round2(percentile(sample, 50)),
+        p99Ms: round2(percentile(sample, 99)),
+        maxMs: round2(percentile(sample, 100)),
+        loop: { delayP50Ms: middle('delayP50Ms'), delayP99Ms: middle('delayP99Ms'), busy: middle('busy') },
+      };
+    };
     const ratio = percentile(times.with, 99) / percentile(times.without, 99);
     return {
       figures: {
         ...size,
         batches: kept,
-        without: figures(times.without),
-        with: figures(times.with),
+        without: figures('without'),
+        with: figures('with'),
         p99Ratio: round2(ratio),
         batchesPerSecond: round2((kept - leftAtEnd) / (delivering / 1000)),
       },
@@ -80,6 +91,13 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
     fleet?.stop();
     await stack.stop();
   }
+}
+
+/** Since the last time. */
+async function loopOf({ console }: ConsoleStack): Promise<Loop> {
+  console.send('loop');
+  const [loop] = (await once(console, 'message')) as [Loop];
+  return loop;
 }
 
 async function makeSites(stack: ConsoleStack): Promise<string[]> {

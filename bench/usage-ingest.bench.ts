@@ -12,7 +12,6 @@ import { ReportStatsRequestSchema } from '../proto/gen/svc/node/v1/node_pb.js';
 import { systemCall } from '../runtime/call.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { write } from '../runtime/write.ts';
-import { decodeReportStats } from '../services/node-channel/decode-stats.ts';
 import { StatsIngest } from '../services/node-channel/stats-ingest.ts';
 import { createSite } from '../services/sites/create-site.ts';
 import { listUsage } from '../services/usage/list.ts';
@@ -140,7 +139,7 @@ function batchOf(sequence: number, counts: Uint8Array): Uint8Array {
 }
 
 async function send(ingest: StatsIngest, nodeId: string, clusterId: string, bytes: Uint8Array): Promise<void> {
-  await ingest.report({ nodeId, clusterId }, decodeReportStats(bytes));
+  await ingest.report({ nodeId, clusterId }, bytes);
 }
 
 /** Nodes report at even times of a minute; then closed windows are recomputed, once for the share of a minute. */

@@ -1,7 +1,6 @@
 // Makes the runtime of a process: connections, sealer, metrics. Nothing here waits for a server to be there.
 import { Redis, type RedisOptions } from 'ioredis';
 import knexFactory, { type Knex } from 'knex';
-import pg from 'pg';
 import type { Logger } from 'pino';
 import { Registry } from 'prom-client';
 import type { ConsoleEnv } from './env.ts';
@@ -10,11 +9,11 @@ import { KeyedQueue } from './keyed-queue.ts';
 import { LimitedClient, PooledClient } from './limited-client.ts';
 import { PacketCipher } from './packet-cipher.ts';
 import { PacketSeal } from './packet-seal.ts';
+import { createPgPool, poolConnection } from './pg-pool.ts';
 import { FOR_ALL, type PoolSizes } from './pool-sizes.ts';
 import type { Runtime } from './runtime.ts';
 import { createSealer } from './sealer.ts';
 import { registerStoreMetrics } from './store-metrics.ts';
-import { UnnamedClient } from './unnamed-client.ts';
 
 const CONNECT_MS = 5_000;
 /** Below the time of a request (REQUEST_MS of the broker): its client gets the response of a statement that was ended. */
@@ -55,9 +54,8 @@ export function createRuntime(
   const behindPooler = env.databaseDirectUrl !== env.databaseUrl;
   const createPool = (name: string, max: number, times = REQUEST_TIMES) =>
     createKnex(env.databaseUrl, behindPooler, name, max, log, times);
-  const createPgPool = (name: string, max: number) => {
-    const Client = behindPooler ? UnnamedClient : pg.Client;
-    const pool = new pg.Pool({ ...poolConnection(env.databaseUrl, name, STATEMENT_MS), max, Client });
+  const createPlainPool = (name: string, max: number) => {
+    const pool = createPgPool({ url: env.databaseUrl, behindPooler, name, max });
     // An idle connection that breaks is replaced at its next use; without a listener it would end the process.
     pool.on('error', (err) => log.warn({ err }, 'idle database connection lost'));
     return pool;
@@ -66,8 +64,8 @@ export function createRuntime(
     api: createPool('svc-api', sizes.api),
     jobs: createPool('svc-jobs', sizes.jobs, { statementMs: STATEMENT_MS, waitMs: JOBS_WAIT_MS }),
     bans: createPool('svc-bans', sizes.bans),
-    channel: createPgPool('svc-channel', sizes.channel),
-    ingest: createPgPool('svc-ingest', sizes.ingest),
+    channel: createPlainPool('svc-channel', sizes.channel),
+    ingest: createPlainPool('svc-ingest', sizes.ingest),
   };
   const runtime: Runtime = {
     env,
@@ -138,18 +136,6 @@ function redisOptions(): RedisOptions {
     connectTimeout: CONNECT_MS,
     keepAlive: 10_000,
     retryStrategy: (attempt) => Math.min(50 * 2 ** Math.min(attempt, 10), LONGEST_RETRY_MS) * (0.5 + Math.random() / 2),
-  };
-}
-
-function poolConnection(connectionString: string, name: string, statementMs: number): pg.PoolConfig {
-  return {
-    connectionString,
-    application_name: name,
-    connectionTimeoutMillis: CONNECT_MS,
-    // Above every bound inside the database, so that it only ends what those cannot: a server that went silent.
-    query_timeout: 20_000,
-    statement_timeout: statementMs,
-    keepAlive: true,
   };
 }
 

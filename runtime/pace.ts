@@ -10,22 +10,3 @@ export async function restAfter(ms: number): Promise<void> {
   if (ms * REST < 1) await setImmediate();
   else await sleep(ms * REST);
 }
-
-/** Steps that many callers have to do, one after the other, each in its turn. */
-export class Pace {
-  #last: Promise<void> = Promise.resolve();
-
-  /** Answers or throws what the step does. */
-  async run<T>(step: () => T): Promise<T> {
-    const before = this.#last;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#last = promise;
-    await before;
-    const begun = performance.now();
-    try {
-      return step();
-    } finally {
-      void restAfter(performance.now() - begun).then(resolve);
-    }
-  }
-}

@@ -7,7 +7,7 @@ export type PoolSizes = Readonly<Record<keyof Pools, number>>;
 export const FOR_REQUESTS: Partial<PoolSizes> = { api: 10 };
 
 /** Of a process that runs all services. */
-export const FOR_ALL: PoolSizes = { api: 10, jobs: 4, bans: 6, channel: 6, ingest: 2 };
+export const FOR_ALL: PoolSizes = { api: 10, jobs: 4, bans: 6, channel: 6, ingest: 1 };
 
 /** Of every process: its start, and its readiness. */
 const LEAST: PoolSizes = { api: 2, jobs: 1, bans: 1, channel: 1, ingest: 1 };

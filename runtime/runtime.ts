@@ -22,7 +22,7 @@ export interface Pools {
   bans: Knex;
   /** Node channel and actors: named statements. */
   channel: Pool;
-  /** Counts and vitals of nodes: what they kept while the console was away takes no connection of anything else. */
+  /** Vitals of nodes; the thread of counts has a connection of its own. */
   ingest: Pool;
 }
 

@@ -4,7 +4,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { ChannelServer } from './channel-server.ts';
 
 export const roles: Role[] = ['channel'];
-export const pools = { api: 10, bans: 6, channel: 6, ingest: 2 };
+export const pools = { api: 10, bans: 6, channel: 6, ingest: 1 };
 
 export default (runtime: Runtime): ServiceSchema => {
   const server = new ChannelServer(runtime);

@@ -14,9 +14,7 @@ import {
 import { Code, ConnectError } from '@connectrpc/connect';
 import { codeToString } from '@connectrpc/connect/protocol-connect';
 import { NodeService, ReportStatsRequestSchema } from '../../proto/gen/svc/node/v1/node_pb.js';
-import { Pace } from '../../runtime/pace.ts';
 import type { Allowance } from './budgets.ts';
-import { type CodedReport, decodeReportStats } from './decode-stats.ts';
 import type { Exchange } from './exchange.ts';
 import type { Caller } from './unary.ts';
 
@@ -27,8 +25,8 @@ const compress = promisify(gzip);
 type Methods = typeof NodeService.method;
 type UnaryName = Exclude<keyof Methods, 'watch'>;
 
-/** What a call gets; counts come as they were read. */
-type Request<K extends UnaryName> = MessageShape<Methods[K]['input']> | (K extends 'reportStats' ? CodedReport : never);
+/** What a call gets; counts come as they arrived: another thread decodes them. */
+type Request<K extends UnaryName> = MessageShape<Methods[K]['input']> | (K extends 'reportStats' ? Uint8Array : never);
 
 /** What a call does, by name; errors are ConnectErrors. */
 export type Calls = {
@@ -77,7 +75,7 @@ export async function servePlain(
   try {
     const body = await readBody(exchange, limits.maxBytes, caller.allowance);
     const call = calls[method.localName as keyof Calls] as (message: unknown, caller: Caller) => unknown;
-    const output = await call(await decode(method.input, body), caller);
+    const output = await call(decode(method.input, body), caller);
     const bytes = toBinary(
       method.output,
       create(method.output as DescMessage, output as MessageInitShape<DescMessage>),
@@ -92,15 +90,9 @@ export async function servePlain(
   }
 }
 
-/**
- * Many nodes send their next batch of counts at the same moment, when the ones before were stored together, and bans must not
- * wait for all of them to be read.
- */
-const counts = new Pace();
-
-async function decode(schema: DescMessage, body: Uint8Array): Promise<unknown> {
+function decode(schema: DescMessage, body: Uint8Array): unknown {
+  if (schema === ReportStatsRequestSchema) return body;
   try {
-    if (schema === ReportStatsRequestSchema) return await counts.run(() => decodeReportStats(body));
     return fromBinary(schema, body);
   } catch {
     throw new ConnectError('the message cannot be decoded', Code.InvalidArgument);

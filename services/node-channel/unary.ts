@@ -143,11 +143,9 @@ function nodeCalls(context: CallContext, authority: CertificateAuthority): Calls
     },
     getConfig: (request, { node }) => getConfig(context, known(node), request),
     getBans: (request, { node }) => getBans(context, known(node), request),
-    reportStats: async (request, { node, allowance }) => {
-      const rules = request.minutes.reduce((sum, minute) => sum + minute.rules.length, 0);
-      allowance.rows(request.minutes.length + rules + request.gaps.length);
-      return { acknowledged: await context.stats.report(known(node), request) };
-    },
+    reportStats: async (request, { node, allowance }) => ({
+      acknowledged: await context.stats.report(known(node), request, allowance),
+    }),
     reportBans: async (request, { node, allowance }) => {
       allowance.rows(request.bans.length);
       await reportBans(context, known(node), request);

@@ -73,9 +73,10 @@ test('while counts of nodes wait for the database, all connections of the node c
     minutes: [{ siteId: '', minute, requests: 7n }],
   });
   const stored = ingest.report({ nodeId: 'node', clusterId }, request);
-  const { channel, ingest: own } = runtime.pools;
-  await eventually(() => own.totalCount - own.idleCount === 1);
-  t.is(channel.totalCount - channel.idleCount, 0);
+  const waits = `select from pg_stat_activity where application_name = 'svc-counts' and wait_event_type = 'Lock'
+    and datname = current_database()`;
+  await eventually(async () => (await runtime.pools.api.raw<{ rowCount: number }>(waits)).rowCount === 1);
+  for (const pool of [runtime.pools.channel, runtime.pools.ingest]) t.is(pool.totalCount - pool.idleCount, 0);
   await holder.query('rollback');
   t.is(await stored, 1n);
   await ingest.stop();

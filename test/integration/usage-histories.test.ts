@@ -28,7 +28,10 @@ test.before('start', async () => {
   const { runtime } = running.running;
   ingests = [1, 2].map(() => new StatsIngest({ ...runtime, metrics: new Registry() }, 1));
 });
-test.after.always('stop', () => running?.stop());
+test.after.always('stop', async () => {
+  await Promise.all((ingests ?? []).map((ingest) => ingest.stop()));
+  await running?.stop();
+});
 
 test('whatever comes late, twice or out of order: usage is what was stored, each batch once', async (t) => {
   let turn = 0;

@@ -56,9 +56,9 @@ test('SERVICES that only leaves out keeps the other services of the role, withou
 });
 
 for (const [role, services, expected] of [
-  ['all', null, { api: 10, jobs: 4, bans: 6, channel: 6, ingest: 2 }],
+  ['all', null, { api: 10, jobs: 4, bans: 6, channel: 6, ingest: 1 }],
   ['app', null, { api: 10, jobs: 1, bans: 6, channel: 1, ingest: 1 }],
-  ['channel', null, { api: 10, jobs: 1, bans: 6, channel: 6, ingest: 2 }],
+  ['channel', null, { api: 10, jobs: 1, bans: 6, channel: 6, ingest: 1 }],
   ['worker', null, { api: 10, jobs: 4, bans: 3, channel: 4, ingest: 1 }],
   ['all', ['bans'], { api: 10, jobs: 2, bans: 6, channel: 4, ingest: 1 }],
   ['all', ['ban-fanout'], { api: 2, jobs: 1, bans: 1, channel: 4, ingest: 1 }],
