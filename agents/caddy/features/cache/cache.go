@@ -33,7 +33,9 @@ type Cache struct {
 	purges      *purge.File
 	fills       fills
 	uncacheable markers
-	counts      counters
+	// Responses that do not come in slices.
+	whole  markers
+	counts counters
 	// Has the store keep to the zone of the configuration.
 	limits func()
 	// Closed once a site caches.

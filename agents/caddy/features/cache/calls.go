@@ -13,7 +13,7 @@ import (
 )
 
 func init() {
-	core.RegisterCapability("cache-v1", "cache-zone-v1", "purge-tag-v1")
+	core.RegisterCapability("cache-v1", "cache-zone-v1", "purge-tag-v1", "range-slice-v1")
 	core.RegisterCall(edgev1connect.EdgeServiceApplyPurgesProcedure, applyPurges)
 }
 

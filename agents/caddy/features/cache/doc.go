@@ -19,6 +19,10 @@
 // with a port that they did not come to, with If-Match or If-Unmodified-Since, with a cookie of the key that is ambiguous, and
 // with Authorization unless a rule allows it. What rules changed of the request to the origin is part of the key.
 //
+// With slices, the origin is asked for 1 MiB at a time. The first slice has the header and the length of the whole; the keys of
+// the others have its strong entity tag, so that no other version is found. They are fetched as the body reaches them. Without
+// a strong entity tag, or without ranges at the origin, the whole is fetched, and the key is asked for whole for 120 s.
+//
 // A HEAD is responded to from the store. If it is not, it goes to the origin, and its response may show that what is stored is
 // of another version. The successful response to an unsafe request deletes what is stored for its target.
 //

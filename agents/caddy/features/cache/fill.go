@@ -30,6 +30,9 @@ type fill struct {
 	received time.Time
 	// The response that is validated; nil for none.
 	stale *store.Object
+	// The origin is asked for the first slice, or for another one.
+	slicing bool
+	part    *slicePart
 	// Others may wait for it.
 	shared bool
 	cancel context.CancelFunc
@@ -58,6 +61,9 @@ func (c *Cache) begin(x *exchange.Exchange, key requestKey, rules chain, stale *
 	r.Out.Edits = slices.DeleteFunc(r.Out.Edits, func(e exchange.HeaderEdit) bool { return ofCondition(e.Name) })
 	if stale != nil {
 		freshness.SetConditions(r.In.Header, stale.Header)
+	}
+	if rules.settings.slices && (stale == nil || stale.Total > 0) && !c.whole.marked(key.hash, c.now()) {
+		f.askSlice()
 	}
 	// The clone outlives the exchange.
 	f.client = r.In.Header
@@ -108,10 +114,41 @@ func (f *fill) leave() {
 // judge decides what becomes of the response.
 func (f *fill) judge() {
 	r := f.response
+	if f.part != nil {
+		f.judgePart()
+		return
+	}
 	if r.Status == http.StatusNotModified && f.stale != nil {
 		f.refresh()
 		return
 	}
+	total := int64(0)
+	if f.slicing {
+		var ok bool
+		if total, ok = f.firstSlice(); total == 0 && (!ok || r.Status == http.StatusOK) {
+			f.cache.whole.mark(f.key.hash, f.received)
+		}
+		if !ok {
+			f.notInSlices()
+			return
+		}
+	}
+	f.decide(total)
+	if total > 0 && f.growing == nil {
+		f.notInSlices()
+	}
+}
+
+// notInSlices gives up the first slice of what is not stored in slices.
+func (f *fill) notInSlices() {
+	f.cache.whole.mark(f.key.hash, f.received)
+	f.response.Body.Close()
+	f.err = errWhole
+}
+
+// decide decides about a response whose body is whole, or its first slice where total is its length.
+func (f *fill) decide(total int64) {
+	r := f.response
 	size := lengthOf(r.Header)
 	f.rule = f.chain.decide(r.Status, size)
 	if f.rule == nil || f.rule.bypass {
@@ -140,6 +177,13 @@ func (f *fill) judge() {
 		}
 	}
 	f.describe()
+	if f.meta.Total = total; total > 0 {
+		f.meta.Key += sliceMark
+		size = sliceSize
+	}
+	if f.stale != nil && f.stale.Total > 0 && total == 0 {
+		f.cache.store.Remove(f.stale)
+	}
 	if f.stale == nil && !f.cache.store.Admits(f.key.hash, max(size, 0)) {
 		f.verdict.Reason = byRoom
 		return
@@ -193,7 +237,7 @@ func (f *fill) refresh() {
 		return
 	}
 	header := freshness.Updated(old.Header, f.response.Header)
-	f.rule = f.chain.decide(old.Status, old.Length)
+	f.rule = f.chain.decide(old.Status, sizeOf(old))
 	if f.rule == nil || f.rule.bypass {
 		f.verdict.Reason = byRule
 	} else {

@@ -75,6 +75,9 @@ func (s *selected) frame(h http.Header, length int64) {
 
 // serve responds with a stored response. done is false where its file turns out not to be there.
 func (l *lookup) serve(o *store.Object, word Word) (a *exchange.Answer, done bool) {
+	if o.Total > 0 {
+		return l.serveFirst(o, word)
+	}
 	s := l.selectPart(o.Status, o.Header, o.Length, o.Received)
 	var body *store.Body
 	if !s.none && s.part.Length > 0 {
@@ -83,24 +86,52 @@ func (l *lookup) serve(o *store.Object, word Word) (a *exchange.Answer, done boo
 			return nil, false
 		}
 	}
-	now := l.cache.now()
-	held := heldOf(o.Meta)
-	_, age := held.Use(now)
 	a = l.begin(s.status, o.Header, exchange.FromCache)
-	// Cookies are for the one whose request brought them.
-	delete(a.Header, "Set-Cookie")
-	a.Header["Age"] = []string{strconv.FormatInt(int64(age/time.Second), 10)}
 	s.frame(a.Header, o.Length)
 	if body != nil {
 		a.Body = &storedBody{body, s.part}
 	}
-	l.word, l.ttl, l.rule, l.decided = word, held.Lifetime-age.Truncate(time.Second), l.rules.decide(o.Status, o.Length), o.Flags&flagNoCache == 0
+	l.describe(a, o, word)
 	return a, true
+}
+
+// serveFirst responds with a response in slices whose first one is stored.
+func (l *lookup) serveFirst(o *store.Object, word Word) (a *exchange.Answer, done bool) {
+	a, fetched := l.serveSlices(o, nil, o.Header, exchange.FromCache)
+	if a == nil {
+		return nil, false
+	}
+	if fetched && word == Hit {
+		word, l.stored = Miss, true
+	}
+	l.describe(a, o, word)
+	return a, true
+}
+
+// describe says what is stored, and what that was good for.
+func (l *lookup) describe(a *exchange.Answer, o *store.Object, word Word) {
+	held := heldOf(o.Meta)
+	_, age := held.Use(l.cache.now())
+	// Cookies are for the one whose request brought them.
+	delete(a.Header, "Set-Cookie")
+	a.Header["Age"] = []string{strconv.FormatInt(int64(age/time.Second), 10)}
+	l.word, l.ttl, l.rule, l.decided = word, held.Lifetime-age.Truncate(time.Second), l.rules.decide(o.Status, sizeOf(o)), o.Flags&flagNoCache == 0
 }
 
 // stream responds with a response while it is stored. header is the origin's for the leader, and what is stored of it for
 // others. It returns nil where the body cannot be read from its beginning any more.
 func (l *lookup) stream(f *fill, header http.Header, leads bool) *exchange.Answer {
+	from := exchange.FromCache
+	if leads {
+		from = exchange.FromOrigin
+	}
+	if f.meta.Total > 0 {
+		a, _ := l.serveSlices(nil, f, header, from)
+		if a != nil {
+			l.streamed(a, f, leads)
+		}
+		return a
+	}
 	length := f.growing.expected
 	s := l.selectPart(f.response.Status, header, length, f.received)
 	var body *reader
@@ -110,11 +141,17 @@ func (l *lookup) stream(f *fill, header http.Header, leads bool) *exchange.Answe
 			return nil
 		}
 	}
-	from := exchange.FromCache
-	if leads {
-		from = exchange.FromOrigin
-	}
 	a := l.begin(s.status, header, from)
+	s.frame(a.Header, length)
+	if body != nil {
+		a.Body = body
+	}
+	l.streamed(a, f, leads)
+	return a
+}
+
+// streamed describes a response that is stored as it comes.
+func (l *lookup) streamed(a *exchange.Answer, f *fill, leads bool) {
 	for _, name := range [...]string{"Connection", "Keep-Alive", "Transfer-Encoding", "Trailer"} {
 		delete(a.Header, name)
 	}
@@ -123,12 +160,7 @@ func (l *lookup) stream(f *fill, header http.Header, leads bool) *exchange.Answe
 		age := freshness.Age(f.meta.InitialAge, f.received, l.cache.now())
 		a.Header["Age"] = []string{strconv.FormatInt(int64(age/time.Second), 10)}
 	}
-	s.frame(a.Header, length)
 	l.ttl = f.meta.Lifetime - freshness.Age(f.meta.InitialAge, f.received, l.cache.now()).Truncate(time.Second)
-	if body != nil {
-		a.Body = body
-	}
-	return a
 }
 
 // pass responds to the client that a fill was begun for with a response that is not stored. The origin was asked for the

@@ -95,16 +95,16 @@ func (c *Cache) compare(l *lookup, a *exchange.Answer) {
 	if a.Status != http.StatusOK {
 		return
 	}
-	o := c.find(&l.key, &l.x.In, &l.x.Out)
+	o := l.look()
 	if o == nil || o.Status != http.StatusOK {
 		return
 	}
-	agrees, updates := freshness.HeadAgrees(o.Header, a.Header, strconv.FormatInt(o.Length, 10))
+	agrees, updates := freshness.HeadAgrees(o.Header, a.Header, strconv.FormatInt(sizeOf(o), 10))
 	if !agrees {
 		c.store.Remove(o)
 		return
 	}
-	r := l.rules.decide(o.Status, o.Length)
+	r := l.rules.decide(o.Status, sizeOf(o))
 	if !updates || r == nil || r.bypass {
 		return
 	}

@@ -19,6 +19,7 @@ type settings struct {
 	rules    []rule
 	key      keySettings
 	keepTags bool
+	slices   bool
 	hide     bool
 }
 
@@ -57,7 +58,7 @@ func compile(c *core.Core, _ string, m *configv1.SiteCache) (*settings, error) {
 	if conditions == nil {
 		return nil, errCondition
 	}
-	s := &settings{keepTags: m.GetKeepCacheTag(), hide: m.GetHideXCache()}
+	s := &settings{keepTags: m.GetKeepCacheTag(), slices: m.GetRangeSlice(), hide: m.GetHideXCache()}
 	for i, message := range m.GetRules() {
 		if i > 0 && message.GetPriority() <= s.rules[i-1].priority {
 			return nil, errors.New("the cache rules are not in the order of their priorities")

@@ -110,9 +110,19 @@ func (l *lookup) respond() *exchange.Answer {
 }
 
 func (l *lookup) find(authorized bool) *store.Object {
-	o := l.cache.find(&l.key, &l.x.In, &l.x.Out)
+	o := l.look()
 	if o != nil && authorized && o.Flags&flagAuthorized == 0 {
 		return nil
+	}
+	return o
+}
+
+// look returns what is stored for the request, whole or in slices.
+func (l *lookup) look() *store.Object {
+	o := l.cache.find(&l.key, &l.x.In, &l.x.Out)
+	if o == nil && l.settings.slices {
+		key := l.key.sliced()
+		o = l.cache.find(&key, &l.x.In, &l.x.Out)
 	}
 	return o
 }
@@ -229,6 +239,9 @@ func (l *lookup) lead(f *fill) *exchange.Answer {
 		defer f.growing.settle(false)
 	}
 	l.rule, l.reason = f.rule, f.verdict.Reason
+	if f.err == errWhole && f.slicing {
+		return l.fetchWhole()
+	}
 	failed := f.err != nil || f.fresh == nil && freshness.IsError(f.response.Status)
 	if f.err == errOtherVersion {
 		// The next request fetches it without a condition; so does this one.
@@ -270,6 +283,25 @@ func (l *lookup) lead(f *fill) *exchange.Answer {
 	}
 	*exchange.Origin.Of(l.x) = f.response.Outcome
 	return l.stream(f, f.response.Header, true)
+}
+
+// fetchWhole fetches a response that does not come in slices, once for all who wait for it.
+func (l *lookup) fetchWhole() *exchange.Answer {
+	begin := func(shared bool) *fill {
+		f := l.cache.begin(l.x, l.key, l.rules, nil, shared)
+		f.askWhole()
+		return f
+	}
+	f, leads := l.cache.fills.join(l.key.text, l.joinable, func() *fill { return begin(true) })
+	if !leads && f.slicing {
+		f, leads = begin(false), true
+	}
+	if leads {
+		f.run(context.Background())
+		return l.lead(f)
+	}
+	a, _ := l.follow(f, nil)
+	return a
 }
 
 // discard gives up a response that nobody gets.

@@ -34,6 +34,8 @@ type Meta struct {
 
 	Received                                                 time.Time
 	InitialAge, Lifetime, StaleWhileRevalidate, StaleIfError time.Duration
+	// Total is 0, or the length of the whole that the body is the first slice of.
+	Total int64
 	// Flags are the caller's.
 	Flags uint32
 }
@@ -63,7 +65,7 @@ func (m *Meta) append(b []byte) []byte {
 	}
 	for _, n := range []uint64{
 		m.Position.Generation, m.Position.Epoch, m.Position.Sequence, uint64(m.Status), uint64(m.Received.UnixMilli()), uint64(m.InitialAge / time.Millisecond),
-		uint64(m.Lifetime / time.Second), uint64(m.StaleWhileRevalidate / time.Second), uint64(m.StaleIfError / time.Second), uint64(m.Flags),
+		uint64(m.Lifetime / time.Second), uint64(m.StaleWhileRevalidate / time.Second), uint64(m.StaleIfError / time.Second), uint64(m.Flags), uint64(m.Total),
 	} {
 		b = binary.AppendUvarint(b, n)
 	}
@@ -138,6 +140,7 @@ func decodeMeta(b []byte) (m *Meta, rest []byte, err error) {
 	m.InitialAge = d.duration(time.Millisecond)
 	m.Lifetime, m.StaleWhileRevalidate, m.StaleIfError = d.seconds(), d.seconds(), d.seconds()
 	m.Flags = uint32(d.below(1 << 32))
+	m.Total = int64(d.below(1 << 62))
 	m.Vary, m.Tags = d.texts(), d.texts()
 	n := d.below(maxList)
 	m.Header = make(http.Header, n)
