@@ -23,7 +23,7 @@ func (c *Cache) WriteMetrics(w io.Writer) {
 		count uint64
 	}{
 		{"stored", counts.Stored.Load()}, {"evicted", counts.Evicted.Load()}, {"inactive", counts.Inactive.Load()},
-		{"damaged", counts.Damaged.Load()}, {"found", counts.Adopted.Load()}, {"deleted", counts.Orphans.Load()},
+		{"checked", counts.Checked.Load()}, {"damaged", counts.Damaged.Load()}, {"found", counts.Adopted.Load()}, {"deleted", counts.Orphans.Load()},
 		{"failed", counts.WriteErrors.Load()}, {"unreadable", counts.ReadErrors.Load()}, {"refused", counts.Refused.Load()},
 	} {
 		fmt.Fprintf(w, "svc_edge_cache_store_total{event=%q} %d\n", each.event, each.count)

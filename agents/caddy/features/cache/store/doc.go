@@ -6,8 +6,17 @@
 // the body) agree with the index; the body of a file that was written before this process began is checked as it is first
 // read. Anything else is a miss, and the file is deleted.
 //
+// A scrub reads all stored responses at 8 MiB a second, once a day, and deletes those that are damaged.
+//
 // The index has 48 bytes an object, and 4 to 8 for its hash table. It is kept as a checkpoint and a log of changes, flushed
 // once a second, not synced: what a crash loses are entries, whose files the sweep finds again.
+//
+// Requests and fills wait at most 5 s for the disk, 64 of each kind at once. While 4 of them are late, nothing more is asked of
+// it: requests go to the origin, and responses pass through memory. A response without end stops being stored at half of the
+// zone, or once the disk has too little room.
+//
+// 256 files that were stored one after another are in one folder. Spread over all folders, files of 1 KiB took 1.5 times the
+// processor time to create and delete (ext4). Nothing is synced: a torn file is found by its check sums.
 //
 // One process writes to a zone. It holds a lock; a process that wants it writes a claim, and the holder ends its fills and its
 // log before it lets go.

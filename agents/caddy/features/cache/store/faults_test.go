@@ -371,3 +371,31 @@ func TestTheLogGoesOnAfterAWriteThatFailed(t *testing.T) {
 		t.Errorf("%d bytes wait for a disk that takes none", len(j.buffer))
 	}
 }
+
+func TestTheScrubDeletesWhatIsDamagedBeforeAClientAsksForIt(t *testing.T) {
+	z := open(t, t.TempDir())
+	for says, n := range bodies {
+		z.put(t, metaOf(says), pattern(n))
+		hurt := z.put(t, metaOf("damaged "+says), pattern(n))
+		b, err := os.ReadFile(z.path(hurt.id))
+		if err == nil {
+			b[preamble+n-1] ^= 1
+			err = os.WriteFile(z.path(hurt.id), b, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.scrubOnce(&pace{}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "both are deleted", func() bool { return z.counts.Damaged.Load() == uint64(len(bodies)) })
+	for says, n := range bodies {
+		if o := z.get(says); o == nil || o.Length != int64(n) {
+			t.Errorf("%s that is whole is gone", says)
+		}
+		if z.get("damaged "+says) != nil {
+			t.Errorf("%s is still there", says)
+		}
+	}
+}

@@ -19,6 +19,7 @@ func (s *Store) Run(stop <-chan struct{}) {
 	defer look.Stop()
 	defer s.yield()
 	var flushed, disk, inactive time.Time
+	scrubs := false
 	for {
 		now := time.Now()
 		switch {
@@ -32,7 +33,10 @@ func (s *Store) Run(stop <-chan struct{}) {
 				s.lookAtDisk()
 				s.sweeping = make(chan struct{})
 				go func() { defer close(s.sweeping); s.sweep(first, stop) }()
-				inactive, disk = now, now
+				if inactive, disk = now, now; !scrubs {
+					scrubs = true
+					go s.scrub(stop)
+				}
 			}
 		case s.lock.wanted():
 			s.yield()

@@ -73,7 +73,7 @@ type Store struct {
 
 // Counts are counters since the process began.
 type Counts struct {
-	Stored, Evicted, Inactive, Damaged, Adopted, Orphans, WriteErrors, ReadErrors, Refused atomic.Uint64
+	Stored, Evicted, Inactive, Checked, Damaged, Adopted, Orphans, WriteErrors, ReadErrors, Refused atomic.Uint64
 }
 
 // New makes a store, and touches nothing: Run takes the zone, and loads its index while the store serves.
