@@ -4,6 +4,7 @@ import path from 'node:path';
 import { create, toBinary } from '@bufbuild/protobuf';
 import { frameRecord } from '../../agents/kit/journal.ts';
 import { bodyHash, entryHash, fromSum, moveSum } from '../../proto/entry-hash.ts';
+import { type SiteCache, SiteCacheSchema } from '../../proto/gen/svc/config/v1/cache_pb.js';
 import {
   type ClientIp,
   ClientIpMode,
@@ -49,6 +50,8 @@ export interface EdgeState {
   compression?: Init<SiteCompression>;
   /** Of the first so many sites, in their order. */
   waf?: readonly Init<SiteWaf>[];
+  /** Of the sites in their order; null for a site that does not cache. */
+  cache?: readonly (Init<SiteCache> | null)[];
   /** Names of the first site besides its own. */
   aliases?: readonly string[];
   /** Of the site of an index; the certificates that it names are in the pack. */
@@ -119,6 +122,7 @@ function* entries(state: EdgeState) {
     platformRules,
     compression,
     waf,
+    cache,
     https,
   } = state;
   const mode = { mode: ClientIpMode.DIRECT, ...clientIp };
@@ -148,6 +152,9 @@ function* entries(state: EdgeState) {
   }
   for (const [index, each] of (waf ?? []).entries()) {
     yield entry('site-waf', siteId(index), toBinary(SiteWafSchema, create(SiteWafSchema, each)));
+  }
+  for (const [index, each] of (cache ?? []).entries()) {
+    if (each) yield entry('site-cache', siteId(index), toBinary(SiteCacheSchema, create(SiteCacheSchema, each)));
   }
   // Both kinds have the same form.
   if (platformRules) yield entry('platform-rules', '', rulesBody(platformRules));

@@ -22,10 +22,16 @@ const TEST_PACKAGES: Record<string, string> = {
 };
 
 /** Programs that benchmarks alone use. */
-const BENCH_PACKAGES: Record<string, string> = { wrk: 'wrk', haproxy: 'haproxy' };
+const BENCH_PACKAGES: Record<string, string> = { wrk: 'wrk', haproxy: 'haproxy', varnishd: 'varnish' };
 
 /** Packages that would serve something as soon as they are there. */
-const SERVICES: Record<string, string> = { nginx: 'nginx', bind9: 'named', pgbouncer: 'pgbouncer', haproxy: 'haproxy' };
+const SERVICES: Record<string, string> = {
+  nginx: 'nginx',
+  bind9: 'named',
+  pgbouncer: 'pgbouncer',
+  haproxy: 'haproxy',
+  varnish: 'varnish',
+};
 
 /** A C compiler without these compiles nothing; Go's race detector needs one. */
 const C_HEADERS = '/usr/include/stdlib.h';
