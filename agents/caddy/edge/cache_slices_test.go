@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -147,13 +148,49 @@ func TestResponsesThatDoNotComeInSlices(t *testing.T) {
 			}
 		})
 	}
-	e := slicing(t)
-	e.respond(ranged(body, `"v1"`, "Cache-Control: private"))
-	for range 2 {
-		if w, word := e.get("GET", "/x"); word != "MISS" || w.Body.String() != body {
-			t.Error(word, w.Body.Len())
+	t.Run("private", func(t *testing.T) {
+		e := slicing(t)
+		e.respond(ranged(body, `"v1"`, "Cache-Control: private"))
+		for range 2 {
+			if w, word := e.get("GET", "/x"); word != "MISS" || w.Body.String() != body {
+				t.Error(word, w.Body.Len())
+			}
+			if w, word := e.get("GET", "/y", "Range: bytes=1048570-1048580"); word != "MISS" || w.Code != 206 || w.Body.String() != body[1048570:1048581] {
+				t.Error(word, w.Code, w.Body.Len())
+			}
 		}
-	}
+	})
+	t.Run("a private slice", func(t *testing.T) {
+		e := slicing(t)
+		e.respond(ranged(body, `"v1"`))
+		e.stored("/x", "Range: bytes=0-0")
+		e.respond(ranged(body, `"v1"`, "Cache-Control: private"))
+		for range 2 {
+			if w, word := e.get("GET", "/x"); word != "HIT" || w.Body.String() != body {
+				t.Error(word, w.Body.Len())
+			}
+			e.settled()
+		}
+		if n := e.asked.Load(); n != 5 {
+			t.Errorf("%d requests to the origin", n)
+		}
+	})
+	t.Run("for many at once", func(t *testing.T) {
+		e := slicing(t)
+		e.respond(ranged(body, `W/"v1"`))
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() {
+				if w, _ := e.get("GET", "/x"); w.Body.String() != body {
+					t.Error(w.Body.Len())
+				}
+			})
+		}
+		all.Wait()
+		if n := e.asked.Load(); n != 2 {
+			t.Errorf("%d requests to the origin", n)
+		}
+	})
 }
 
 func TestSlicesOfTwoVersionsAreNeverMixed(t *testing.T) {

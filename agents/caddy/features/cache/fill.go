@@ -62,7 +62,8 @@ func (c *Cache) begin(x *exchange.Exchange, key requestKey, rules chain, stale *
 	if stale != nil {
 		freshness.SetConditions(r.In.Header, stale.Header)
 	}
-	if rules.settings.slices && (stale == nil || stale.Total > 0) && !c.whole.marked(key.hash, c.now()) {
+	if rules.settings.slices && (stale == nil || stale.Total > 0) && !c.whole.marked(key.hash, c.now()) &&
+		!c.uncacheable.marked(key.hash, c.now()) {
 		f.askSlice()
 	}
 	// The clone outlives the exchange.
@@ -129,21 +130,17 @@ func (f *fill) judge() {
 			f.cache.whole.mark(f.key.hash, f.received)
 		}
 		if !ok {
-			f.notInSlices()
+			f.cache.whole.mark(f.key.hash, f.received)
+			r.Body.Close()
+			f.err = errWhole
 			return
 		}
 	}
 	f.decide(total)
 	if total > 0 && f.growing == nil {
-		f.notInSlices()
+		r.Body.Close()
+		f.err = errUnstored
 	}
-}
-
-// notInSlices gives up the first slice of what is not stored in slices.
-func (f *fill) notInSlices() {
-	f.cache.whole.mark(f.key.hash, f.received)
-	f.response.Body.Close()
-	f.err = errWhole
 }
 
 // decide decides about a response whose body is whole, or its first slice where total is its length.

@@ -27,7 +27,9 @@ const (
 var (
 	// errWhole says that the response cannot be stored in slices.
 	errWhole = errors.New("the response does not come in slices")
-	errPart  = errors.New("a slice of the response does not come")
+	// errUnstored says that only the first slice came of a response that is not stored.
+	errUnstored = errors.New("the response is not stored")
+	errPart     = errors.New("a slice of the response does not come")
 )
 
 // sizeOf is the length of the whole representation.
@@ -331,11 +333,18 @@ func (f *fill) judgePart() {
 		f.err = errOtherVersion
 		return
 	}
+	f.rule = f.chain.decide(http.StatusOK, total)
+	if f.rule == nil || f.rule.bypass {
+		f.verdict.Reason = byRule
+		return
+	}
+	if f.verdict = freshness.Judge(http.MethodGet, f.client, http.StatusOK, r.Header, &f.rule.policy, f.received); !f.verdict.Store() {
+		return
+	}
 	f.meta = &store.Meta{
 		Key: f.key.text, Site: f.site, Host: f.key.host, Path: f.key.path, Position: f.position, Status: http.StatusPartialContent,
 		Header: http.Header{}, Tags: p.of.Tags, Received: f.received, Flags: p.of.Flags,
 	}
-	f.verdict.Reason = freshness.Stored
 	if w := f.cache.store.Create(); w != nil {
 		f.growing = newGrowing(w, p.length, f.cancel)
 	}

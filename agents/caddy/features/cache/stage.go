@@ -239,6 +239,13 @@ func (l *lookup) lead(f *fill) *exchange.Answer {
 		defer f.growing.settle(false)
 	}
 	l.rule, l.reason = f.rule, f.verdict.Reason
+	if f.err == errUnstored {
+		// The origin gets the request as the client sent it.
+		if l.word = Miss; l.reason == byRule {
+			l.word = Bypass
+		}
+		return nil
+	}
 	if f.err == errWhole && f.slicing {
 		return l.fetchWhole()
 	}
@@ -335,11 +342,11 @@ func (l *lookup) follow(f *fill, stale *store.Object) (a *exchange.Answer, again
 		return l.x.Drop(), false
 	}
 	switch {
-	case f.fresh != nil:
+	case f.fresh != nil, f.err == errWhole:
 		return nil, true
 	case f.growing == nil:
 		if stale != nil {
-			if held := heldOf(stale.Meta); held.StaleOnError(l.cache.now()) && (f.err != nil || freshness.IsError(f.response.Status)) {
+			if held := heldOf(stale.Meta); held.StaleOnError(l.cache.now()) && f.err != errUnstored && (f.err != nil || freshness.IsError(f.response.Status)) {
 				a, _ = l.serve(stale, Stale)
 				return a, false
 			}

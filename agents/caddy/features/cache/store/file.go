@@ -108,7 +108,10 @@ func (w *Writer) flush() error {
 		if err != nil {
 			return nil, err
 		}
-		if _, err = file.WriteAt(append(s.preamble(), buffer[:]...), 0); err != nil {
+		if _, err = file.WriteAt(s.preamble(), 0); err == nil {
+			_, err = file.WriteAt(buffer[:], preamble)
+		}
+		if err != nil {
 			_ = file.Close()
 			_ = s.disk.Remove(s.path(id))
 		}
