@@ -40,8 +40,13 @@ func (o *Object) estimate() {
 // Body is what reads the body of an object for one response. Close it.
 type Body struct {
 	object *Object
-	file   File
-	// A chunk that was read and checked already.
+	// nil where the body is in memory.
+	on *openBody
+}
+
+// openBody is the file of a body, and a chunk that was read and checked already.
+type openBody struct {
+	File
 	first   *[chunk]byte
 	firstAt int64
 }
@@ -49,7 +54,7 @@ type Body struct {
 // Open opens the body to copy it from a place on. It fails where the file is gone, or damaged at that place, and where the
 // disk hangs: then nothing was sent, and the origin can be asked.
 func (o *Object) Open(from int64) (*Body, error) {
-	b := &Body{object: o, firstAt: -1}
+	b := &Body{object: o}
 	if o.body != nil || o.Length == 0 {
 		return b, nil
 	}
@@ -66,14 +71,15 @@ func (o *Object) open(from int64) (*Body, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Body{object: o, file: file, firstAt: -1}
+	b := &Body{object: o, on: &openBody{File: file, firstAt: -1}}
 	if o.checked {
 		// The system has the place in memory then.
 		var one [1]byte
 		_, err = file.ReadAt(one[:], preamble+from)
 	} else {
-		b.first, b.firstAt = chunks.Get().(*[chunk]byte), from-from%chunk
-		err = b.read(b.first[:min(chunk, o.Length-b.firstAt)], b.firstAt)
+		at, buffer := from-from%chunk, chunks.Get().(*[chunk]byte)
+		b.on.first, b.on.firstAt = buffer, at
+		err = b.read(buffer[:min(chunk, o.Length-at)], at)
 	}
 	if err != nil {
 		_ = file.Close()
@@ -84,9 +90,9 @@ func (o *Object) open(from int64) (*Body, error) {
 
 // Close ends the use of the body.
 func (b *Body) Close() {
-	if b.file != nil {
-		_ = b.file.Close()
-		b.file = nil
+	if b.on != nil {
+		_ = b.on.Close()
+		b.on = nil
 	}
 }
 
@@ -97,19 +103,19 @@ func (b *Body) CopyTo(sink exchange.Sink, from, length int64) error {
 	switch {
 	case length == 0:
 		return nil
-	case b.file == nil:
+	case b.on == nil:
 		return sink.Write(o.body[from : from+length])
 	case o.checked:
 		return b.copyChecked(sink, from, length)
 	}
-	buffer := b.first
-	if b.first = nil; buffer == nil {
+	buffer := b.on.first
+	if b.on.first = nil; buffer == nil {
 		buffer = chunks.Get().(*[chunk]byte)
 	}
 	for at := from - from%chunk; at < from+length; at += chunk {
 		part := buffer[:min(chunk, o.Length-at)]
-		if at != b.firstAt {
-			b.firstAt = -1
+		if at != b.on.firstAt {
+			b.on.firstAt = -1
 			if err := b.bounded(func() error { return b.read(part, at) }); err != nil {
 				return err
 			}
@@ -129,7 +135,7 @@ func (b *Body) CopyTo(sink exchange.Sink, from, length int64) error {
 
 // read reads one chunk and checks it.
 func (b *Body) read(part []byte, at int64) error {
-	_, err := b.file.ReadAt(part, preamble+at)
+	_, err := b.on.ReadAt(part, preamble+at)
 	if err == nil && crc32.Checksum(part, castagnoli) != b.object.sums[at/chunk] {
 		err = errNotOurs
 	}
@@ -147,7 +153,7 @@ func (b *Body) bounded(read func() error) error {
 
 func (b *Body) copyChecked(sink exchange.Sink, from, length int64) error {
 	if files, ok := sink.(exchange.FileSink); ok {
-		if file := b.file.Descriptor(); file != nil {
+		if file := b.on.Descriptor(); file != nil {
 			if _, err := file.Seek(preamble+from, 0); err != nil {
 				return err
 			}
@@ -157,7 +163,7 @@ func (b *Body) copyChecked(sink exchange.Sink, from, length int64) error {
 	buffer := chunks.Get().(*[chunk]byte)
 	for length > 0 {
 		part := buffer[:min(chunk, length)]
-		if err := b.bounded(func() error { _, err := b.file.ReadAt(part, preamble+from); return err }); err != nil {
+		if err := b.bounded(func() error { _, err := b.on.ReadAt(part, preamble+from); return err }); err != nil {
 			return err
 		}
 		if err := sink.Write(part); err != nil {
