@@ -68,6 +68,18 @@ func (m *Meter) Sent(p []byte) {
 	owner.send(uint64(len(p)))
 }
 
+// SentBody counts bytes of the body of the current response, which left without being seen.
+func (m *Meter) SentBody(n int64) {
+	if m.node == nil || n <= 0 {
+		return
+	}
+	owner := m.owner.Load()
+	if owner == nil {
+		owner = m.node
+	}
+	owner.send(uint64(n))
+}
+
 // Begin says that the server has read a head, of a request with a body of so many bytes. whole says that the connection
 // ends with this request, so that all that comes belongs to it.
 func (m *Meter) Begin(length int64, whole bool) {

@@ -2,6 +2,7 @@ package listen
 
 import (
 	"bytes"
+	"io"
 	"net/http"
 	"runtime"
 	"sync"
@@ -96,6 +97,23 @@ func (c *Conn) writeRaw(p []byte) (int, error) {
 	*c.held = held[:0]
 	gathers.Put(c.held)
 	c.held, c.gathering = nil, 0
+	return n, err
+}
+
+// copies are buffers for what the system does not send by itself.
+var copies = sync.Pool{New: func() any { return new([64 << 10]byte) }}
+
+// ReadFrom writes all that r has. The system sends a file by itself where no TLS lies between and nothing is gathered: net/http
+// asks for it with the body of a response, when its header has left.
+func (c *Conn) ReadFrom(r io.Reader) (int64, error) {
+	system, ok := c.Conn.(io.ReaderFrom)
+	if !ok || !c.plain || c.shared || c.gathering > 0 || !c.http1.handled.Load() {
+		buffer := copies.Get().(*[64 << 10]byte)
+		defer copies.Put(buffer)
+		return io.CopyBuffer(struct{ io.Writer }{c}, r, buffer[:])
+	}
+	n, err := system.ReadFrom(r)
+	c.meter.SentBody(n)
 	return n, err
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"edge.svc/caddy/core"
+	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 )
 
@@ -219,3 +220,70 @@ func TestPlainConnections(t *testing.T) {
 type layer struct{ net.Conn }
 
 func (l layer) NetConn() net.Conn { return l.Conn }
+
+// A file arrives as it is and is counted, whether the system sends it or not.
+func TestFilesAreSentAndCounted(t *testing.T) {
+	const size = 3 << 20
+	name := t.TempDir() + "/file"
+	if err := os.WriteFile(name, []byte(strings.Repeat("0123456789abcdef", size/16)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	node := newCore(t, &configv1.ClientIp{Mode: configv1.ClientIpMode_CLIENT_IP_MODE_DIRECT})
+	for says, wrap := range map[string]func(net.Conn) net.Conn{
+		"by the system":     func(c net.Conn) net.Conn { return c },
+		"not by the system": func(c net.Conn) net.Conn { return counted{c, new(atomic.Int64)} },
+	} {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var account exchange.Account
+		account.Init(func() {}, nil)
+		server := &http.Server{ConnContext: withConn, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			FromRequest(r)
+			file, err := os.Open(name)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer file.Close()
+			w.Header().Set("Content-Length", strconv.Itoa(size))
+			w.Header()["Date"] = nil
+			_, _ = io.CopyN(w, file, size)
+		})}
+		go server.Serve(wrapping{ln, func(raw net.Conn) net.Conn {
+			c := &Conn{Conn: wrap(raw), core: node}
+			c.meter.Init(&account)
+			new(Registry).add(c)
+			return c
+		}})
+		conn, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+		got, err := io.ReadAll(conn)
+		header, body, _ := strings.Cut(string(got), "\r\n\r\n")
+		if err != nil || body != strings.Repeat("0123456789abcdef", size/16) {
+			t.Errorf("%s: %d bytes, %q, %v", says, len(got), header, err)
+		}
+		conn.Close()
+		server.Close()
+		if _, sent := account.Take(); sent != uint64(len(got)) {
+			t.Errorf("%s: %d bytes are counted of %d", says, sent, len(got))
+		}
+	}
+}
+
+type wrapping struct {
+	net.Listener
+	wrap func(net.Conn) net.Conn
+}
+
+func (l wrapping) Accept() (net.Conn, error) {
+	raw, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return l.wrap(raw), nil
+}
