@@ -19,7 +19,7 @@ const MOST_PROSE_PERCENT = 0.5;
 
 /** Debian packages whose texts are sent. They are unpacked, never installed. */
 const PACKAGES = [
-  // Licences, and compiled translations.
+  // Licenses, and compiled translations.
   ...['base-files', 'apt', 'dpkg', 'coreutils', 'nano', 'mutt', 'gnupg-l10n', 'gnucash-common', 'evolution-common'],
   'manpages',
   ...['de', 'es', 'fr', 'it', 'ja', 'nl', 'pl', 'pt-br', 'ru', 'tr', 'zh'].map((language) => `manpages-${language}`),

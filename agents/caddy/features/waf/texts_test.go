@@ -39,7 +39,7 @@ type textSource struct {
 const languages = `(?:de|es|fr|it|ja|nl|pl|pt|pt_BR|ru|sv|tr|zh_CN)`
 
 var textSources = []textSource{
-	{"licences", regexp.MustCompile(`/common-licenses/|/copyright$`), licences},
+	{"licenses", regexp.MustCompile(`/common-licenses/|/copyright$`), licenses},
 	{"man pages", regexp.MustCompile(`/man/(?:` + languages + `/)?man\d/.*\.gz$`), manPages},
 	{"fortunes", regexp.MustCompile(`/games/fortunes/`), fortunes},
 	{"translations", regexp.MustCompile(`/` + languages + `/LC_MESSAGES/[^/]+\.mo$`), translations},
@@ -108,8 +108,8 @@ func allOf(texts []string, kindOf func(string) string) (all []ownedText) {
 
 var stanza = regexp.MustCompile(`^(?:Files|Format):`)
 
-// licences are paragraphs of licences, without lists of files.
-func licences(text string) []ownedText {
+// licenses are paragraphs of licenses, without lists of files.
+func licenses(text string) []ownedText {
 	return allOf(paragraphs(text), func(p string) string {
 		if stanza.MatchString(p) {
 			return ""
@@ -130,10 +130,11 @@ var (
 	roffCode  = regexp.MustCompile(`(?ms)^\.(?:nf|EX)\b.*?^\.(?:fi|EE)\b`)
 	roffMarks = regexp.MustCompile(`(?m)\\f[BICR(]|^\.(?:B|I|BR|IR|RB|BI|RI|IB|SB|TP|TQ|IP|SM|EX|nf|UR|MT)\b|^\.[A-Z][a-z]\b`)
 	// What ends a paragraph.
-	roffBreak  = regexp.MustCompile(`(?m)^\.(?:PP|P|LP|SH|SS|TP|TQ|IP|RS|RE|sp|br|TH)\b.*$|^\.\\".*$|^'.*$`)
-	roffFont   = regexp.MustCompile(`\\f(?:\(..|\[[^]]*\]|.)|\\s[+-]?\d|\\[&|/^cu{}]|\\[hvw]'[^']*'|\\".*`)
-	roffMacro  = regexp.MustCompile(`(?m)^\.(\w*)[ \t]*`)
-	roffEscape = strings.NewReplacer(`\-`, "-", `\e`, `\`, `\*(L"`, "“", `\*(R"`, "”", `\*(Aq`, "'", `\*(C`, "", `\(aq`, "'", `\(dq`, `"`, `\(lq`, "“", `\(rq`, "”", `\(em`, "—", `\(en`, "–", `\(bu`, "•", `\~`, " ", `\ `, " ", `\0`, " ", `\[aq]`, "'", `\(co`, "©", `\(cq`, "’", `\(oq`, "‘")
+	roffBreak   = regexp.MustCompile(`(?m)^\.(?:PP|P|LP|SH|SS|TP|TQ|IP|RS|RE|sp|br|TH)\b.*$|^\.\\".*$|^'.*$`)
+	roffRequest = regexp.MustCompile(`(?m)^\.\s*[a-z]|^'`)
+	roffFont    = regexp.MustCompile(`\\f(?:\(..|\[[^]]*\]|.)|\\s[+-]?\d|\\[&|/^cu{}]|\\[hvw]'[^']*'|\\".*`)
+	roffMacro   = regexp.MustCompile(`(?m)^\.(\w*)[ \t]*`)
+	roffEscape  = strings.NewReplacer(`\-`, "-", `\e`, `\`, `\*(L"`, "“", `\*(R"`, "”", `\*(Aq`, "'", `\*(C`, "", `\(aq`, "'", `\(dq`, `"`, `\(lq`, "“", `\(rq`, "”", `\(em`, "—", `\(en`, "–", `\(bu`, "•", `\~`, " ", `\ `, " ", `\0`, " ", `\[aq]`, "'", `\(co`, "©", `\(cq`, "’", `\(oq`, "‘")
 )
 
 // manPages are paragraphs of manual pages. Fonts mark options, files and commands in them.
@@ -149,7 +150,11 @@ func manPages(text string) (all []ownedText) {
 		if roffMarks.MatchString(paragraph) {
 			kind = mixed
 		}
-		if paragraph = plain(paragraph); strings.Count(paragraph, " ") > 3 {
+		// Other requests calculate.
+		if roffRequest.MatchString(paragraph) {
+			continue
+		}
+		if paragraph = plain(paragraph); strings.Count(paragraph, " ") > 3 && !strings.Contains(paragraph, `\`) {
 			all = append(all, ownedText{kind, paragraph})
 		}
 	}
