@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/corazawaf/coraza/v3/experimental/plugins/plugintypes"
@@ -112,12 +113,12 @@ func (o rx) evaluate(tx plugintypes.TransactionState, value string) bool {
 	return true
 }
 
-// withoutCharacters leaves out characters of three and more bytes of UTF-8.
+// withoutCharacters leaves out characters beyond Latin-1: the two marks, written in UTF-8, are in it.
 func withoutCharacters(text string) string {
 	out := make([]byte, 0, len(text))
 	for i := 0; i < len(text); {
-		_, size := utf8.DecodeRuneInString(text[i:])
-		if size < 3 {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if size == 1 || r <= unicode.MaxLatin1 {
 			out = append(out, text[i:i+size]...)
 		}
 		i += size
