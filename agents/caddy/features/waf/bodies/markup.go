@@ -98,17 +98,23 @@ func readComment(text string) (plain string, length int) {
 	return " " + name + texts + " ", length
 }
 
-// isPlainComment reports whether a comment is only words. Conditions of editors of texts are, too: "[if !supportLists]".
+// isPlainComment reports whether a comment is only words, with marks that join them. Conditions of editors of texts are, too:
+// "[if !supportLists]".
 func isPlainComment(text string) bool {
 	switch strings.TrimSpace(text) {
 	case "[if !supportLists]", "[if !supportEmptyParas]", "[if !supportLineBreakNewLine]", "[endif]":
 		return true
 	}
 	words := false
-	for _, r := range text {
+	for i, r := range text {
 		switch {
 		case unicode.IsLetter(r):
 			words = true
+		case strings.ContainsRune("-_/@'", r):
+			// Between letters or digits.
+			if i == 0 || i+1 == len(text) || !isNameByte(text[i-1]) || !isNameByte(text[i+1]) || strings.HasPrefix(text, "/wp:") {
+				return false
+			}
 		case !unicode.IsDigit(r) && !strings.ContainsRune(" .,!?:\r\n", r):
 			return false
 		}

@@ -17,6 +17,8 @@ func TestMarkupThatRulesSee(t *testing.T) {
 		`<img src="data:image/png;base64,aGk=">`:           `[img] `,
 		`<video controls src="https://a.b/c.mp4"></video>`: `[video controls] https://a.b/c.mp4 </video>`,
 		`<!-- wp:image {"id":4} --><!-- /wp:image -->`:     ` wp:image x id  /wp:image `,
+		`<!-- prettier-ignore-start -->`:                   `  prettier-ignore-start  `,
+		`<!-- don't and/or, no_undef -->`:                  `  don't and/or, no_undef  `,
 	} {
 		if got := readMarkup(in); got != want {
 			t.Errorf("%s: %q", in, got)
@@ -28,7 +30,7 @@ func TestMarkupThatRulesSee(t *testing.T) {
 		`<img src=x onerror=alert(1)>`, `<img src="x" onerror="alert(1)">`, `<img src="javascript:alert(1)">`, `<img src="java&#115;cript:alert(1)">`,
 		`<img src="data:image/svg+xml;base64,aGk=">`, `<img src="/a" src="javascript:x">`, `<a style="top:1px" href="javascript:alert(1)">`,
 		`<script style="top:1px">`, `<svg style="top:1px">`, `<p style="top:1px" x`, `<p style="top:1px`, `<!-- wp:x --!>`, `<!-- wp:x <script> -->`,
-		`<!-- x`, `<!-- x=y -->`, `<!-- <b -->`, `<!--[if IE]-->`, `<!-- wp:x -- y -->`, `<iframe src="https://a.b/">`, "<img src=`/a`>", `<p style="top:1px" / onclick=x>`,
+		`<!-- x`, `<!-- x=y -->`, `<!-- 'x' -->`, `<!---x-->`, `<!-- <b -->`, `<!--[if IE]-->`, `<!-- wp:x -- y -->`, `<iframe src="https://a.b/">`, "<img src=`/a`>", `<p style="top:1px" / onclick=x>`,
 	} {
 		if got := readMarkup(in); got != in {
 			t.Errorf("%s: %q", in, got)
