@@ -91,6 +91,18 @@ var exceptions = []exception{
 		evidence: withoutSemicolons,
 	},
 	{
+		name:     "calls",
+		reason:   "A text has the name of a function of PHP before parentheses. Two words in them that no operator joins are no arguments.",
+		rules:    []int{933160},
+		evidence: withoutPHPNames,
+	},
+	{
+		name:     "SQL calls",
+		reason:   "The same for functions of SQL; and a mark between the name and the parentheses makes it no call.",
+		rules:    []int{942151},
+		evidence: withoutSQLNames,
+	},
+	{
 		name:     "macros",
 		reason:   "A query of a dashboard has a macro of Grafana, and no call of a function of PHP.",
 		rules:    []int{933180},
