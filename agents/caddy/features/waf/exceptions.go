@@ -31,6 +31,13 @@ type exception struct {
 // exceptions are all of them.
 var exceptions = []exception{
 	{
+		// It looks at letter case, which others change.
+		name:     "capitals",
+		reason:   "A line of text begins with a name in which only the first letter is a capital. Unix has no program of this name.",
+		rules:    []int{932230, 932235, 932250, 932260},
+		evidence: withoutCapitals,
+	},
+	{
 		name:     "prose",
 		reason:   "A line of text begins with a word that is also the name of a program. It has no option, path, redirection or quoting.",
 		rules:    []int{932115, 932120, 932125, 932140, 932230, 932235, 932250, 932260, 932340, 932370, 932380},

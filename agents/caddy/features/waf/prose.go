@@ -36,17 +36,36 @@ var (
 )
 
 // withoutProse returns a value in which names of programs in lines of prose are no words any more.
-func withoutProse(value, _ string) string {
+func withoutProse(value, _ string) string { return inProse(value, withoutNames) }
+
+// withoutCapitals returns a value in which names with a capital letter in lines of prose are no words any more: "Perl" is no
+// program of Unix, where names are as they are written.
+func withoutCapitals(value, raw string) string {
+	if value != raw {
+		return value
+	}
+	return inProse(value, func(line string) string { return capital.ReplaceAllString(line, "x") })
+}
+
+// capital is a word with a capital letter, and lower case after it.
+var capital = regexp.MustCompile(`\b[A-Z][a-z]+\b`)
+
+// inProse changes the lines of a value that are prose.
+func inProse(value string, change func(line string) string) string {
 	lines := strings.SplitAfter(value, "\n")
+	// Elements can go on in the next line.
+	plain := strings.SplitAfter(textMark.ReplaceAllStringFunc(value, func(mark string) string {
+		return " " + strings.Repeat("\n", strings.Count(mark, "\n"))
+	}), "\n")
 	prose, others := make([]bool, len(lines)), false
-	for i, line := range lines {
+	for i, line := range plain {
 		prose[i] = isProse(line)
-		others = others || !prose[i] && strings.TrimSpace(line) != ""
+		others = others || !prose[i] && strings.Trim(line, " \t\r\n=-") != ""
 	}
 	var out strings.Builder
 	for i, line := range lines {
-		if prose[i] && (!others || len(strings.Fields(line)) >= longText) {
-			line = withoutNames(line)
+		if prose[i] && (!others || len(strings.Fields(plain[i])) >= longText) {
+			line = change(line)
 		}
 		out.WriteString(line)
 	}
@@ -60,20 +79,23 @@ const (
 	wordJoint = "-'’/&"
 	// What stands between words, alone.
 	proseMarks = "& | - – — • · ; : ->"
+	// What stands before an item or a heading.
+	itemMarks = "* + # ## ### ####"
 )
 
-// textMark is an element of a text without attributes, or a character that HTML writes by its name.
-var textMark = regexp.MustCompile(`</?(?:a|b|blockquote|br|code|dd|div|dl|dt|em|figcaption|figure|h[1-6]|hr|i|li|ol|p|pre|s|section|small|span|strong|sub|sup|table|tbody|td|th|thead|tr|u|ul) ?/?>|` +
+// textMark is an element of a text with attributes that only name or link, or a character that HTML writes by its name.
+var textMark = regexp.MustCompile(`</?(?:a|b|blockquote|br|code|dd|div|dl|dt|em|figcaption|figure|h[1-6]|hr|i|li|ol|p|pre|s|section|small|span|strong|sub|sup|table|tbody|td|th|thead|tr|u|ul)` +
+	`(?:\s+(?:class|href|id|lang|rel|target|title)="[\pL\pM\d\s_.,:/#?=%+~@’“”«»()-]*")*\s?/?>|` +
 	`&(?:amp|nbsp|quot|lt|gt|[lr][sd]quo|[mn]dash|hellip|eacute|[aouAOU]uml|szlig|#\d{2,4});`)
 
 // declaration is a word of a style, which stands beside its element.
 var declaration = regexp.MustCompile(`^[a-z]+(?:-[a-z]+)*:(?:#?[\w.%-]+|(?:rgba?|hsla?|var)\([\w.%-]+[,)]?)?;?$|^\d+(?:\.\d+)?(?:px|r?em|pt|%|v[hw])[,;)]*$`)
 
-// isProse reports whether a line has only words, numbers and the marks of sentences.
+// isProse reports whether a line without elements has only words, numbers and the marks of sentences.
 func isProse(line string) bool {
 	words := 0
-	for i, token := range strings.Fields(textMark.ReplaceAllString(line, " ")) {
-		if declaration.MatchString(token) {
+	for i, token := range strings.Fields(line) {
+		if declaration.MatchString(token) || i == 0 && strings.Contains(" "+itemMarks+" ", " "+token+" ") {
 			continue
 		}
 		if isMark(token) {
@@ -152,10 +174,24 @@ func isNumber(word string) bool {
 	return digits > 0 && word[0] != '/' && word[0] != '-'
 }
 
-// withoutNames replaces names of programs in a line of prose. What runs another program becomes what ends a command: the
-// program after it stays one.
+// functionWords are words that join others in sentences. No program has a use for one as its first operand.
+var functionWords = wordsOf(`
+	a an the this that these those it its he she they we you i is are was were be been has have had does did do can could will would
+	may might must shall should and or but nor not if then else when while where which who whose what how why because as at by for from in
+	into of off on onto over to under up with without within than so also only just both either each every some any no all more most such
+	there here their your our my his her
+	der die das den dem des ein eine einen einem einer ist sind war wird werden wurde hat haben kann können und oder nicht im am zu zur zum von vom mit für auf aus bei nach als auch
+	le la les un une des du est sont et ou ne pas dans sur pour par avec que qui se ce cette aux
+	el los las una unos es son y o no en con por para que se al del lo su
+	il gli uno di da nel della dei è sono e che non per si
+	os um uma de do dos das é são em na não com ao
+	jest są w z na do i nie się że używa`)
+
+// withoutNames replaces names of programs in a line of prose, and whatever has a function word after it. What runs another
+// program becomes what ends a command: the program after it stays one.
 func withoutNames(line string) string {
 	var out strings.Builder
+	long := len(strings.Fields(line)) >= longText
 	for line != "" {
 		r, size := utf8.DecodeRuneInString(line)
 		if !isWordByte(r) {
@@ -170,7 +206,7 @@ func withoutNames(line string) string {
 		switch word := strings.ToLower(line[:end]); {
 		case wrappers[word]:
 			out.WriteString(";")
-		case proseWords[word]:
+		case proseWords[word] || long && functionWords[nextWord(line[end:])]:
 			out.WriteString("x")
 		default:
 			out.WriteString(line[:end])
@@ -180,13 +216,31 @@ func withoutNames(line string) string {
 	return out.String()
 }
 
+// nextWord is the word after a space, in lower case.
+func nextWord(rest string) string {
+	trimmed := strings.TrimLeft(rest, " \t")
+	if len(trimmed) == len(rest) {
+		return ""
+	}
+	if end := strings.IndexFunc(trimmed, func(r rune) bool { return !unicode.IsLetter(r) }); end >= 0 {
+		if r, _ := utf8.DecodeRuneInString(trimmed[end:]); !strings.ContainsRune(" ,.:;!?\r\n\t", r) {
+			return ""
+		}
+		trimmed = trimmed[:end]
+	}
+	return strings.ToLower(trimmed)
+}
+
 func isWordByte(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
 
 // withoutArrows returns a value without what the shell takes for a process only where no space follows: "-> (Settings)". A
-// rule sees it without the space.
+// rule sees it without the space, and without quotes.
 func withoutArrows(value, raw string) string {
-	if strings.Contains(raw, ">(") || strings.Contains(raw, "<(") || strings.ContainsAny(raw, "\"'^\\") {
+	if quoting := strings.NewReplacer(`"`, "", "'", "", "^", "", `\`, ""); unspaced(quoting.Replace(raw)) {
 		return value
 	}
 	return strings.NewReplacer(">(", "> (", "<(", "< (").Replace(value)
 }
+
+// unspaced reports whether a process can begin in a text.
+func unspaced(text string) bool { return strings.Contains(text, ">(") || strings.Contains(text, "<(") }
