@@ -7,6 +7,7 @@ import * as auditLogs from '../resources/audit-logs.ts';
 import * as bans from '../resources/bans.ts';
 import * as bulkRedirects from '../resources/bulk-redirects.ts';
 import * as cacheTasks from '../resources/cache-tasks.ts';
+import * as cacheUsage from '../resources/cache-usage.ts';
 import * as cacheZone from '../resources/cache-zone.ts';
 import * as ccTemplate from '../resources/cc-template.ts';
 import * as certificateRequests from '../resources/certificate-requests.ts';
@@ -69,6 +70,7 @@ export const RESOURCE_FILES = [
   bans,
   bulkRedirects,
   cacheTasks,
+  cacheUsage,
   cacheZone,
   ccTemplate,
   certificateRequests,

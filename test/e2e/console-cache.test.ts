@@ -33,7 +33,14 @@ test.after.always(async () => {
 test('a preset is chosen, a rule edited, and both are saved', async (t) => {
   const clusterId = (await api.ok('GET', '/clusters')).items[0].id;
   const { id } = await api.site(clusterId, 'cached.example.com');
+  const minute = new Date(Math.floor(Date.now() / 60_000) * 60_000 - 7_200_000);
+  await api.sql('usage_minute').insert({
+    ...{ minute, site_id: id, cluster_id: clusterId, requests: 10, bytes_sent: 4000, bytes_received: 100 },
+    ...{ cache_hits: 6, cache_misses: 2, cache_hit_bytes: 1000 },
+  });
   const { page, faults } = await signedInVisit(browser, running.origin, `/sites/${id}/cache`, { theme: 'system' });
+  await page.getByText('6 hits, 2 misses').waitFor();
+  await page.getByText('75%', { exact: true }).first().waitFor();
   await page.getByRole('button', { name: 'WordPress', exact: true }).click();
   await page.getByText('4. every request: 10 min, unless the origin says otherwise').waitFor();
   await page.getByLabel('Time in the cache', { exact: true }).first().fill('2 d');

@@ -62,6 +62,25 @@ test.serial('a node has a size of its own until it follows its cluster again', a
   t.is(await sizeOf(id), undefined);
 });
 
+test.serial('the usage of a cluster is the sum of its active nodes that reported one', async (t) => {
+  const other = await api.cluster('used');
+  const usage = () => api.ok('GET', `/clusters/${other}/cache/usage`);
+  t.deepEqual(await usage(), { usedBytes: 0, maxBytes: 0, nodes: 0 });
+  for (const [name, status] of [
+    ['one', 'active'],
+    ['two', 'active'],
+    ['off', 'disabled'],
+    ['silent', 'active'],
+  ] as const) {
+    const id = await api.node(other, name, { status });
+    if (name === 'silent') continue;
+    const measured = { usedBytes: 2 ** 40, maxBytes: 2 ** 41, measuredAt: '2026-01-02T03:04:05.000Z' };
+    await api.sql('node_state').where({ node_id: id }).update({ cache_usage: measured });
+  }
+  t.deepEqual(await usage(), { usedBytes: 2 ** 41, maxBytes: 2 ** 42, nodes: 2 });
+  await api.refused(t, [404, 'CLUSTER_NOT_FOUND'], 'GET', '/clusters/nobody/cache/usage');
+});
+
 test.serial('the size of a node ends with the node', async (t) => {
   const id = await api.node(clusterId, 'short-lived');
   await api.ok('PUT', `/nodes/${id}/cache`, { maxSizeGb: 1 });

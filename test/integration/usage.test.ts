@@ -700,6 +700,37 @@ test.serial('old minutes become a row of each site, window and cluster, which sa
   t.like((await stored())[0]![1], { requests: '15', statuses: first.statuses, counts: { 'blocked.ban': 6 } });
 });
 
+test.serial(
+  'hits, misses and bytes of the cache are summed over time, before and after minutes become windows',
+  async (t) => {
+    const { id } = await api.site(clusterId, 'cached.example');
+    const now = Math.floor(Date.now() / 60_000) * 60;
+    const counted = (at: number, cacheHits: bigint, cacheMisses: bigint) => ({
+      ...minuteOf({ siteId: id, at, requests: 9, sent: 1000n }),
+      ...{ cacheHits, cacheMisses, cacheHitBytes: 100n * cacheHits },
+    });
+    await report([], {
+      minutes: [counted(now - 7200, 2n, 1n), counted(now - 7200, 1n, 0n), counted(now - 120, 3n, 2n)],
+    });
+    const usage = (range: string): Promise<Body> => api.ok('GET', `/sites/${id}/cache/usage?range=${range}`);
+    const totals = { hits: 6, misses: 3, hitBytes: 600, bytesSent: 3000 };
+    const check = async () => {
+      const day = await usage('24h');
+      t.deepEqual(day.totals, totals);
+      t.is(day.points.length, 48);
+      t.deepEqual(
+        day.points.filter(({ hits }: Body) => hits > 0).map(({ hits }: Body) => hits),
+        [3, 3],
+      );
+      t.deepEqual((await usage('1h')).totals, { hits: 3, misses: 2, hitBytes: 300, bytesSent: 1000 });
+    };
+    await check();
+    await compactBefore(running.running.runtime, new Date((now - 3600) * 1000));
+    await check();
+    await api.refused(t, [404, 'SITE_NOT_FOUND'], 'GET', '/sites/nobody/cache/usage');
+  },
+);
+
 test.serial('a stored gap with a far end is swept like every other', async (t) => {
   const now = Date.now();
   const { node_id: nodeId } = await api.sql('node_state').first('node_id');

@@ -488,6 +488,17 @@ export interface CacheTask {
   finishedAt: string | null;
 }
 
+export interface CacheUsageSums {
+  /** Requests with `X-Cache` HIT, STALE, UPDATING or REVALIDATED. 0 to 9007199254740991. */
+  hits: number;
+  /** Requests with `X-Cache` MISS or EXPIRED. BYPASS is neither a hit nor a miss. 0 to 9007199254740991. */
+  misses: number;
+  /** Bytes of the responses of hits, with headers. 0 to 9007199254740991. */
+  hitBytes: number;
+  /** Bytes sent to clients, with headers. 0 to 9007199254740991. */
+  bytesSent: number;
+}
+
 export interface CacheZone {
   /** Largest size of the cache of a node, in GiB. Above it, nodes evict the least recently used responses. 1 to 65536; default 10. */
   maxSizeGb: number;

@@ -11,6 +11,7 @@ import type {
   CacheRuleInput,
   CacheSettingsInput,
   CacheTask,
+  CacheUsageSums,
   CcThresholds,
   Certificate,
   CertificateSummary,
@@ -577,6 +578,20 @@ export interface ClustersCacheSetOutput {
   /** Active nodes without the capability cache-zone-v1, at most 100. */
   unsupportedNodes: LackingNode[];
   revision: string | null;
+}
+
+export interface ClustersCacheUsageInput {
+  /** ID. 1 to 64 characters. */
+  clusterId: string;
+}
+
+export interface ClustersCacheUsageOutput {
+  /** Bytes in use as of the last heartbeats. 0 to 9007199254740991. */
+  usedBytes: number;
+  /** Sum of the largest sizes of these caches, in bytes. 0 to 9007199254740991. */
+  maxBytes: number;
+  /** Active nodes that have reported the figures. */
+  nodes: number;
 }
 
 export interface ClustersClientIpGetInput {
@@ -2071,6 +2086,37 @@ export interface SitesBulkRedirectsSetInput {
 
 export type SitesBulkRedirectsSetOutput = SavedBulkRedirects;
 
+export interface SitesCacheUsageInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  /** Time before now, with points of 5 minutes (1h) or 30 minutes (24h). Default 24h. */
+  range?: '1h' | '24h' | undefined;
+}
+
+export interface SitesCacheUsageOutput {
+  range: '1h' | '24h';
+  /** Length of a point in seconds. 300 to 1800. */
+  bucketSeconds: number;
+  /** Start of the first point. */
+  from: string;
+  /** Exclusive end of the last point, which is the running one. */
+  to: string;
+  /** All points of the range, also those without traffic. */
+  points: Array<{
+    /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
+    start: string;
+    /** Requests with `X-Cache` HIT, STALE, UPDATING or REVALIDATED. 0 to 9007199254740991. */
+    hits: number;
+    /** Requests with `X-Cache` MISS or EXPIRED. BYPASS is neither a hit nor a miss. 0 to 9007199254740991. */
+    misses: number;
+    /** Bytes of the responses of hits, with headers. 0 to 9007199254740991. */
+    hitBytes: number;
+    /** Bytes sent to clients, with headers. 0 to 9007199254740991. */
+    bytesSent: number;
+  }>;
+  totals: CacheUsageSums;
+}
+
 export interface SitesSetEnabledInput {
   /** ID. 1 to 64 characters. */
   id: string;
@@ -3215,6 +3261,12 @@ export interface Operations {
     idempotencyKey: true;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
   };
+  'clusters.cache.usage': {
+    input: ClustersCacheUsageInput;
+    output: ClustersCacheUsageOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
   'clusters.clientIp.get': {
     input: ClustersClientIpGetInput;
     output: ClustersClientIpGetOutput;
@@ -3857,6 +3909,12 @@ export interface Operations {
     idempotencyKey: true;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'BULK_REDIRECT_HOST_UNKNOWN' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
   };
+  'sites.cache.usage': {
+    input: SitesCacheUsageInput;
+    output: SitesCacheUsageOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
+  };
   'sites.setEnabled': {
     input: SitesSetEnabledInput;
     output: SitesSetEnabledOutput;
@@ -4150,6 +4208,7 @@ export const OPERATIONS = {
   'clusters.create': { method: 'POST', path: '/clusters', query: false, text: false },
   'clusters.cache.get': { method: 'GET', path: '/clusters/{clusterId}/cache', query: true, text: false },
   'clusters.cache.set': { method: 'PUT', path: '/clusters/{clusterId}/cache', query: false, text: false },
+  'clusters.cache.usage': { method: 'GET', path: '/clusters/{clusterId}/cache/usage', query: true, text: false },
   'clusters.clientIp.get': { method: 'GET', path: '/clusters/{clusterId}/client-ip', query: true, text: false },
   'clusters.clientIp.set': { method: 'PUT', path: '/clusters/{clusterId}/client-ip', query: false, text: false },
   'clusters.headerLimit.get': { method: 'GET', path: '/clusters/{clusterId}/header-limit', query: true, text: false },
@@ -4257,6 +4316,7 @@ export const OPERATIONS = {
   'sites.delete': { method: 'DELETE', path: '/sites/{id}', query: true, text: false },
   'sites.bulkRedirects.get': { method: 'GET', path: '/sites/{id}/bulk-redirects', query: true, text: false },
   'sites.bulkRedirects.set': { method: 'PUT', path: '/sites/{id}/bulk-redirects', query: false, text: false },
+  'sites.cache.usage': { method: 'GET', path: '/sites/{id}/cache/usage', query: true, text: false },
   'sites.setEnabled': { method: 'PUT', path: '/sites/{id}/enabled', query: false, text: false },
   'sites.errorPages.get': { method: 'GET', path: '/sites/{id}/error-pages', query: true, text: false },
   'sites.errorPages.update': { method: 'PUT', path: '/sites/{id}/error-pages', query: false, text: false },
@@ -4384,6 +4444,8 @@ export interface Api {
       get: Call<'clusters.cache.get'>;
       /** Sets the disk space that each node of a cluster uses for its cache. `PUT /clusters/{clusterId}/cache`: For operators; a read-only access key is rejected. */
       set: Call<'clusters.cache.set'>;
+      /** Returns the disk space that the caches of the nodes of a cluster take in total. `GET /clusters/{clusterId}/cache/usage`: For operators; a read-only access key suffices. */
+      usage: Call<'clusters.cache.usage'>;
     };
     clientIp: {
       /** Returns how nodes find the client address of a request. `GET /clusters/{clusterId}/client-ip`: For operators; a read-only access key suffices. */
@@ -4662,6 +4724,10 @@ export interface Api {
       get: Call<'sites.bulkRedirects.get'>;
       /** Replaces the bulk redirects of a site. Nodes receive only the differences. `PUT /sites/{id}/bulk-redirects`: For operators; a read-only access key is rejected. The body has at most 25165824 bytes. */
       set: Call<'sites.bulkRedirects.set'>;
+    };
+    cache: {
+      /** Returns hits, misses and bytes of the cache for a site over time. Nodes report them within 2 minutes. `GET /sites/{id}/cache/usage`: For operators; a read-only access key suffices. */
+      usage: Call<'sites.cache.usage'>;
     };
     /** Creates an enabled site and publishes it. `POST /sites`: For operators; a read-only access key is rejected. */
     create: Call<'sites.create'>;
