@@ -45,6 +45,7 @@ export const CAPABILITIES = {
   'range-slice-v1': 'fetches and stores responses of sites in slices',
   'cache-zone-v1': 'disk space for the cache, as the cluster and the node set it',
   'purge-tag-v1': 'purges stored responses by URL, prefix, host, site and tag',
+  'prefetch-v2': 'fetches URLs and sitemaps into the cache, for desktop and mobile clients',
   'purge-method-v1': 'purges by PURGE requests with the key of a site',
   'vitals-v1': 'reports every 5 s the health of sites that just changed, while the console requests it',
   'feeds-v1': 'follows feeds by name; a feed may need a further capability',

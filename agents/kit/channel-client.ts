@@ -51,7 +51,7 @@ import {
 } from '../../proto/gen/svc/node/v1/node_pb.js';
 import type { PurgeSecret, SubmitPurgeRequest, SubmitPurgeResponse } from '../../proto/gen/svc/node/v1/purges_pb.js';
 import type { ChallengeKeys, ReportSecurityRequest } from '../../proto/gen/svc/node/v1/security_pb.js';
-import type { Task, TaskResult } from '../../proto/gen/svc/node/v1/tasks_pb.js';
+import type { Prefetch, Task, TaskResult } from '../../proto/gen/svc/node/v1/tasks_pb.js';
 import {
   certificatePin,
   fetchPinnedAuthority,
@@ -282,6 +282,11 @@ export class NodeChannel {
   /** Answers ids of results that the console refuses: the task is another attempt's now. */
   async reportTasks(results: readonly Init<TaskResult>[], options?: CallOptions): Promise<readonly string[]> {
     return (await this.connection.client.reportTasks({ results: [...results] }, options)).refused;
+  }
+
+  /** What a task of the kind "prefetch" is to fetch; undefined where the task is gone. */
+  async getPrefetch(cacheTaskId: string, options?: CallOptions): Promise<Prefetch | undefined> {
+    return (await this.connection.client.getPrefetch({ cacheTaskId }, options)).prefetch;
   }
 
   /** The cluster's. */

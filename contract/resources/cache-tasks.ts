@@ -17,8 +17,8 @@ const MAX_URL = 2048;
 const TaskType = OneOf(CACHE_TASK_TYPES, {
   description:
     'url: purges `urls`. prefix: purges every path that begins with one of `urls`. site: purges all of `siteIds`. host: ' +
-    'purges all of `hosts`. tag: purges responses of `siteIds` with one of `tags` in `Cache-Tag`. prefetch and sitemap: ' +
-    'not built; the task fails at once with `task_unsupported`.',
+    'purges all of `hosts`. tag: purges responses of `siteIds` with one of `tags` in `Cache-Tag`. prefetch: ' +
+    'fetches `urls` into the cache of each node. sitemap: fetches the URLs of a sitemap.',
 });
 const Variants = Type.Array(OneOf(CACHE_VARIANTS), { maxItems: 2 });
 
@@ -28,15 +28,31 @@ const NodeResult = Type.Object({
   state: OneOf(['pending', 'running', 'succeeded', 'failed', 'skipped']),
   message: Type.String({ description: 'Empty unless the task failed on the node or was skipped.' }),
   errorCode: Nullable(
-    OneOf(['task_unsupported', 'task_expired', 'node_disabled'], {
-      description:
-        'task_unsupported: the node lacks a capability. task_expired: the node was away for 7 days. node_disabled: the node is disabled.',
-    }),
+    OneOf(
+      [
+        'task_unsupported',
+        'task_expired',
+        'node_disabled',
+        'prefetch_failed',
+        'prefetch_timeout',
+        'sitemap_failed',
+        'sitemap_empty',
+      ],
+      {
+        description:
+          'task_unsupported: the node lacks a capability. task_expired: the node was away for 7 days. node_disabled: the node is ' +
+          'disabled. prefetch_failed: URLs could not be fetched. prefetch_timeout: the time ended before all URLs were fetched. ' +
+          'sitemap_failed: a sitemap could not be read. sitemap_empty: the sitemap has no URL of the site.',
+      },
+    ),
   ),
   errorParams: Type.Record(Type.String(), Type.String()),
-  succeeded: Type.Integer({ minimum: 0, description: 'Prefetched URLs; 0 for purges.' }),
+  succeeded: Type.Integer({ minimum: 0, description: 'Prefetched URLs so far; 0 for purges.' }),
   failed: Type.Integer({ minimum: 0, description: 'URLs that could not be prefetched; 0 for purges.' }),
-  finishedAt: { ...Nullable(Timestamp), description: 'When the node reported the purge, or a later one, as in force.' },
+  finishedAt: {
+    ...Nullable(Timestamp),
+    description: 'When the node reported the purge, or a later one, as in force, or the end of the prefetch.',
+  },
   recoveredAt: {
     ...Nullable(Timestamp),
     description: 'When a node on which the task expired was back, with its sites purged as a whole.',
@@ -129,7 +145,7 @@ export const cacheTasks = resource('cacheTasks', {
   create: procedure({
     method: 'POST',
     path: '/cache-tasks',
-    summary: 'Creates a cache task. Needs the capability `purge-tag-v1`.',
+    summary: 'Creates a cache task. Purges need the capability `purge-tag-v1`, prefetches `prefetch-v2`.',
     input: Input(given, { examples: [EXAMPLE] }),
     output: CacheTask,
     status: 201,

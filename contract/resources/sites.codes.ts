@@ -33,7 +33,7 @@ export const siteFeatures = {
   originHttp2: { capability: 'origin-http2-v1', configured: true },
   errorPages: { capability: 'error-pages-v1', configured: true },
   purgeByTag: { capability: 'purge-tag-v1', configured: true },
-  prefetchVariants: { capability: 'prefetch-v2', configured: false },
+  prefetchVariants: { capability: 'prefetch-v2', configured: true },
   siteContent: { capability: 'site-content-v1', configured: true },
 } satisfies SiteFeatureEntries;
 

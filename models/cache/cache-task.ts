@@ -61,10 +61,6 @@ export async function insertTaskPlace(
   ]);
 }
 
-export async function finishCacheTask(sql: Knex, taskId: string, at: Date): Promise<void> {
-  await sql.raw('update cache_task set finished_at = ? where id = ?', [at, taskId]);
-}
-
 const SELECT = `
   select t.id, t.type, t.targets, t.sites, t.variants, t.max_urls as "maxUrls", t.source,
     t.created_by_name as "createdByName", t.created_at as "createdAt", t.finished_at as "finishedAt",
@@ -126,10 +122,10 @@ export interface OpenPlace extends PurgePlace {
   createdAt: Date;
 }
 
-/** Clusters with places that are open. */
+/** Clusters with purges whose places are open. Prefetches have none in the feed. */
 export async function clustersWithOpenPlaces(sql: Knex): Promise<string[]> {
   const { rows } = await sql.raw<{ rows: { id: string }[] }>(
-    'select id from cluster c where exists (select from cache_task_place p where p.cluster_id = c.id and p.nodes is null)',
+    'select id from cluster c where exists (select from cache_task_place p where p.cluster_id = c.id and p.nodes is null and p.seq > 0)',
   );
   return rows.map(({ id }) => id);
 }
@@ -139,7 +135,7 @@ export async function openPlaces(sql: Knex, clusterId: string): Promise<OpenPlac
   const { rows } = await sql.raw<{ rows: (Omit<OpenPlace, 'epoch' | 'sequence'> & { epoch: string; seq: string })[] }>(
     `select p.task_id as "taskId", p.cluster_id as "clusterId", p.epoch, p.seq, t.type, t.created_at as "createdAt"
        from cache_task_place p join cache_task t on t.id = p.task_id
-      where p.cluster_id = ? and p.nodes is null order by p.seq limit ${SWEEP_BATCH}`,
+      where p.cluster_id = ? and p.nodes is null and p.seq > 0 order by p.seq limit ${SWEEP_BATCH}`,
     [clusterId],
   );
   return rows.map(({ epoch, seq, ...row }) => ({ ...row, epoch: BigInt(epoch), sequence: BigInt(seq) }));

@@ -1,8 +1,10 @@
 // What became of a task on the nodes of a cluster, by where they are in the feed of purges.
 import type { Knex } from 'knex';
 import type { CacheTask, CacheTaskNode } from '../../contract/resources/cache-tasks.ts';
+import { expired, resultOf, skipped, unsupported } from './node-result.ts';
 import { PURGE_CAPABILITY, PURGE_DAYS, PURGE_FEED, type PurgePlace } from './purge.ts';
 
+const RECOVERS = 'Its sites are purged as a whole when it is back.';
 const LIFE_MS = PURGE_DAYS * 24 * 3_600_000;
 
 /** A node and where it is. */
@@ -72,49 +74,6 @@ export function resultsAt(
       if (reached) return resultOf(node, 'succeeded', { finishedAt: node.reachedAt?.toISOString() ?? null });
       if (!node.active) return skipped(node);
       if (!node.able) return unsupported(node, task.type);
-      return isOld ? expired(node) : resultOf(node, 'pending');
+      return isOld ? expired(node, RECOVERS) : resultOf(node, 'pending');
     });
 }
-
-/** The result of a task that no node can do. */
-export function unsupportedAt({ nodes }: PurgeNodes, type: CacheTask['type']): CacheTaskNode[] {
-  return nodes.filter(({ active }) => active).map((node) => unsupported(node, type));
-}
-
-type Named = Pick<PurgeNode, 'id' | 'name'>;
-
-function resultOf(
-  { id, name }: Named,
-  state: CacheTaskNode['state'],
-  more: Partial<CacheTaskNode> = {},
-): CacheTaskNode {
-  return {
-    nodeId: id,
-    nodeName: name,
-    state,
-    message: '',
-    errorCode: null,
-    errorParams: {},
-    succeeded: 0,
-    failed: 0,
-    finishedAt: null,
-    recoveredAt: null,
-    ...more,
-  };
-}
-
-const skipped = (node: Named) =>
-  resultOf(node, 'skipped', { message: 'The node is disabled.', errorCode: 'node_disabled' });
-
-const expired = (node: Named) =>
-  resultOf(node, 'failed', {
-    message: `The node was away for ${PURGE_DAYS} days. Its sites are purged as a whole when it is back.`,
-    errorCode: 'task_expired',
-  });
-
-const unsupported = (node: Named, type: CacheTask['type']) =>
-  resultOf(node, 'failed', {
-    message: `The node cannot do tasks of type ${type}.`,
-    errorCode: 'task_unsupported',
-    errorParams: { type },
-  });

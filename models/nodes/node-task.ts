@@ -108,6 +108,28 @@ export async function reportNodeTasks(
   return new Set(rows.map(({ id }) => id));
 }
 
+/** Notes how far tasks of the node are. Returns ids of those that go on. */
+export async function reportProgress(
+  sql: Queries,
+  nodeId: string,
+  states: readonly ReportedTask[],
+): Promise<Set<string>> {
+  if (states.length === 0) return new Set();
+  const { rows } = await sql.query<{ id: string }>({
+    name: 'report-node-task-progress',
+    text: `update node_task t set output = r.output from unnest($2::text[], $3::int[], $4::bytea[]) as r(id, attempt, output)
+            where t.id = r.id and t.node_id = $1 and t.attempts = r.attempt and t.finished_at is null and t.expires_at > now()
+           returning t.id`,
+    values: [
+      nodeId,
+      states.map(({ id }) => id),
+      states.map(({ attempt }) => attempt),
+      states.map(({ output }) => Buffer.from(output)),
+    ],
+  });
+  return new Set(rows.map(({ id }) => id));
+}
+
 export interface FinishedTask {
   /** '' = done. */
   code: string;

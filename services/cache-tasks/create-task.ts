@@ -2,22 +2,17 @@ import { fail } from '../../contract/errors.ts';
 import type { Input } from '../../contract/procedure.ts';
 import type { CacheTask, cacheTasks, sitePurge } from '../../contract/resources/cache-tasks.ts';
 import { type AuditRecord, recordAudit } from '../../models/audit/audit-entry.ts';
-import {
-  type CacheTaskRow,
-  finishCacheTask,
-  insertCacheTask,
-  insertTaskPlace,
-  type TaskPlace,
-} from '../../models/cache/cache-task.ts';
+import { type CacheTaskRow, insertCacheTask, insertTaskPlace, type TaskPlace } from '../../models/cache/cache-task.ts';
+import { addPrefetches } from '../../models/cache/prefetch-node.ts';
 import { addPurge, type Purge, type PurgeTarget } from '../../models/cache/purge.ts';
-import { type PurgeNodes, readPurgeNodes, unsupportedAt } from '../../models/cache/purge-nodes.ts';
+import { type PurgeNodes, readPurgeNodes } from '../../models/cache/purge-nodes.ts';
 import { type HostSite, holdSites, sitesById, sitesOfHosts } from '../../models/cache/purge-sites.ts';
 import { PurgeScope } from '../../proto/gen/svc/node/v1/purges_pb.js';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { type Tx, write } from '../../runtime/write.ts';
 import { type GivenTask, givenTask } from './given-task.ts';
-import { presentTask } from './present-task.ts';
+import { isPrefetch, presentTask, readPrefetches } from './present-task.ts';
 
 const CREATED = { status: 201 };
 const SHOWN = 10;
@@ -54,10 +49,6 @@ export async function purgeSite(
       metadata: { taskId: task.id },
     }));
   });
-}
-
-function isPrefetch({ type }: GivenTask): boolean {
-  return type === 'prefetch' || type === 'sitemap';
 }
 
 /** Sites by hosts, and those that were named. */
@@ -112,14 +103,14 @@ async function addTask(
   const places: TaskPlace[] = [];
   for (const clusterId of clusterIds) {
     const place: TaskPlace = isPrefetch(given)
-      ? { clusterId, epoch: 0n, sequence: 0n, nodes: unsupportedAt(nodes.get(clusterId)!, type) }
+      ? { clusterId, epoch: 0n, sequence: 0n, nodes: null }
       : { clusterId, ...(await addPurge(tx, clusterId, purgeIn(clusterId, given, { byHost, named }))), nodes: null };
     await insertTaskPlace(tx.sql, id, place);
+    if (isPrefetch(given)) await addPrefetches(tx.sql, id, clusterId);
     places.push(place);
   }
-  const finishedAt = isPrefetch(given) ? tx.now : null;
-  if (finishedAt) await finishCacheTask(tx.sql, id, finishedAt);
-  return presentTask({ id, ...asked, createdAt: tx.now, finishedAt, places }, nodes, tx.now);
+  const row = { id, ...asked, createdAt: tx.now, finishedAt: null, places };
+  return presentTask(row, { nodes, prefetches: await readPrefetches(tx.sql, [row]) }, tx.now);
 }
 
 function targetsOf({ type, urls, hosts, tags }: GivenTask, named: readonly HostSite[]): string[] {

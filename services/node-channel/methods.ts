@@ -38,6 +38,7 @@ export const DECLARED: Readonly<Record<string, Omit<Method, 'name'>>> = {
   'svc.node.v1.NodeService/ReportVitals': { callers: ['node'], lane: 'telemetry' },
   'svc.node.v1.NodeService/TakeTasks': { callers: ['node'], lane: 'control' },
   'svc.node.v1.NodeService/ReportTasks': { callers: ['node'], lane: 'control' },
+  'svc.node.v1.NodeService/GetPrefetch': { callers: ['node'], lane: 'control' },
   'svc.node.v1.NodeService/GetPurgeSecret': { callers: ['node'], lane: 'control' },
   'svc.node.v1.NodeService/SubmitPurge': { callers: ['node'], lane: 'control' },
 };

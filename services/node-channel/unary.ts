@@ -35,6 +35,7 @@ import { type Calls, isPlain, servePlain } from './plain-calls.ts';
 import { getPurgeSecret, submitPurge } from './purge-calls.ts';
 import { getChallengeKeys, reportBans, reportSecurity } from './security-calls.ts';
 import { getSessionTicketKeys } from './session-ticket-keys.ts';
+import { getPrefetch } from './tasks/prefetch-calls.ts';
 import { reportTasks, takeTasks } from './tasks/task-calls.ts';
 import { Turns } from './turns.ts';
 
@@ -167,6 +168,7 @@ function nodeCalls(context: CallContext, authority: CertificateAuthority): Calls
       allowance.rows(request.results.length);
       return reportTasks(context, known(node), request);
     },
+    getPrefetch: (request, { node }) => getPrefetch(context, known(node), request),
     getPurgeSecret: (_request, { node }) => getPurgeSecret(context, known(node)),
     submitPurge: (request, { node }) => submitPurge(context, known(node), request),
   };
@@ -191,6 +193,7 @@ function routeNodeCalls(router: ConnectRouter, calls: Calls): void {
   router.rpc(method.getFeed, (request, call) => calls.getFeed(request, callerOf(call)));
   router.rpc(method.takeTasks, (request, call) => calls.takeTasks(request, callerOf(call)));
   router.rpc(method.reportTasks, (request, call) => calls.reportTasks(request, callerOf(call)));
+  router.rpc(method.getPrefetch, (request, call) => calls.getPrefetch(request, callerOf(call)));
   router.rpc(method.getPurgeSecret, (request, call) => calls.getPurgeSecret(request, callerOf(call)));
   router.rpc(method.submitPurge, (request, call) => calls.submitPurge(request, callerOf(call)));
 }

@@ -1,5 +1,6 @@
 // What visitors get from the cache: rules and purges by API, served by a real edge in front of a real origin, which dies,
 // is away, and comes back.
+import { gzipSync } from 'node:zlib';
 import test from 'ava';
 import type { TestConsole } from '../helpers/console.ts';
 import { eventually } from '../helpers/eventually.ts';
@@ -96,6 +97,82 @@ test.serial('responses are stored, and nothing is served that is older than its 
   t.is(usage.maxBytes, 10 * 2 ** 30);
   await api.ok('PUT', `/nodes/${edge.nodeId}/cache`, { maxSizeGb: 2 });
   await eventually(async () => (await api.ok('GET', `/nodes/${edge.nodeId}`)).cache.usage.maxBytes === 2 * 2 ** 30);
+});
+
+test.serial('prefetches and sitemaps fill the cache of a node, as desktop and mobile clients', async (t) => {
+  const api = new Api(running);
+  const clusterId = await api.cluster('prefetching');
+  const host = 'prefetching.example';
+  const url = (path: string) => `http://${host}${path}`;
+  const map = (urls: string[]) => `<urlset>${urls.map((at) => `<url><loc>${at}</loc></url>`).join('')}</urlset>`;
+  const index = ['/pages.xml.gz', '/none.xml'].map((path) => `<sitemap><loc>${url(path)}</loc></sitemap>`).join('');
+  const bodies: Record<string, string | Buffer> = {
+    '/sitemap.xml': `<sitemapindex>${index}</sitemapindex>`,
+    '/pages.xml.gz': gzipSync(map([url('/page/1'), 'http://other.example/', url('/page/2'), url('/page/1')])),
+    '/empty.xml': map([]),
+  };
+  const asked: string[] = [];
+  const held = Promise.withResolvers<void>();
+  const { address, port } = await startLocalOrigin(t, api, async ({ url: path = '', headers }, response) => {
+    const isMobile = `${headers['user-agent']}`.includes('Mobile');
+    asked.push(`${path} ${isMobile ? 'mobile' : 'desktop'}`);
+    if (path === '/held') await held.promise;
+    if (path === '/gone' || path === '/none.xml') response.statusCode = 404;
+    if (path === '/moved') response.writeHead(301, { location: '/elsewhere' });
+    response.end(bodies[path] ?? path);
+  });
+  const { ask, edge } = await startLocalEdge(t, running, clusterId);
+  const cacheSettings = { cacheKey: { deviceType: true } };
+  const cacheRules = [{ priority: 10, edgeTtlSeconds: 600 }];
+  const { id } = await api.site(clusterId, host, { origins: [{ address, port }], cacheRules, cacheSettings });
+  const wordOf = async (path: string) => (await ask(host, path)).headers['x-cache'];
+  await eventually(async () => {
+    const { cache, prefetchVariants } = await api.ok('GET', `/sites/${id}/features`);
+    return cache.available && prefetchVariants.available && (await wordOf('/served')) === 'HIT';
+  });
+  const until = (task: Body, isSo: (task: Body) => boolean) =>
+    eventually(
+      async () => {
+        const now = await api.ok('GET', `/cache-tasks/${task.id}`);
+        return isSo(now) && now;
+      },
+      { what: `the ${task.type} task` },
+    );
+  const begin = (body: Body) => api.ok('POST', '/cache-tasks', body);
+  const ended = async (body: Body) => until(await begin(body), ({ finishedAt }) => finishedAt !== null);
+
+  const urls = ['/a?q=1', '/moved'].map(url);
+  const task = await ended({ type: 'prefetch', urls, variants: ['desktop', 'mobile'] });
+  t.like(task, { state: 'succeeded', nodes: [{ nodeId: edge.nodeId, state: 'succeeded', succeeded: 2, failed: 0 }] });
+  t.deepEqual(asked.filter((line) => !line.startsWith('/served')).sort(), [
+    '/a?q=1 desktop',
+    '/a?q=1 mobile',
+    '/moved desktop',
+    '/moved mobile',
+  ]);
+  for (const path of ['/a?q=1', '/moved']) t.is(await wordOf(path), 'HIT', path);
+
+  const failed = await ended({ type: 'prefetch', urls: ['/gone', '/b'].map(url) });
+  t.like(failed, { state: 'failed', nodes: [{ errorCode: 'prefetch_failed', succeeded: 1, failed: 1 }] });
+  const why = { url: url('/gone'), reason: 'status', status: '404' };
+  t.deepEqual(failed.nodes[0].errorParams, { failed: '1', total: '2', ...why });
+
+  const sitemap = await ended({ type: 'sitemap', urls: [url('/sitemap.xml')] });
+  t.like(sitemap, { state: 'failed', nodes: [{ errorCode: 'sitemap_failed', succeeded: 2 }] });
+  t.deepEqual(sitemap.nodes[0].errorParams, { ...why, url: url('/none.xml') });
+  for (const path of ['/page/1', '/page/2']) t.is(await wordOf(path), 'HIT', path);
+  const empty = await ended({ type: 'sitemap', urls: [url('/empty.xml')] });
+  t.like(empty.nodes[0], { errorCode: 'sitemap_empty' });
+
+  // How far a node is can be seen while it goes on.
+  const slow = await begin({ type: 'prefetch', urls: ['/held', '/c', '/d'].map(url) });
+  await until(slow, ({ nodes: [node] }) => node.state === 'running' && node.succeeded === 2);
+  held.resolve();
+  const done = await until(slow, ({ finishedAt }) => finishedAt !== null);
+  t.like(done, { state: 'succeeded', nodes: [{ succeeded: 3, failed: 0 }] });
+
+  await api.ok('PUT', `/sites/${id}/enabled`, { enabled: false });
+  await api.refused(t, [409, 'SITE_DISABLED'], 'POST', '/cache-tasks', { type: 'prefetch', urls: [url('/')] });
 });
 
 test.serial('a PURGE request with the key of the site purges its URL on all nodes', async (t) => {

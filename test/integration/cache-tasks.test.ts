@@ -142,7 +142,8 @@ test('each type reaches nodes as what it purges, with the site of the host, and 
   const list = await api.ok('GET', `/cache-tasks?siteId=${site.id}&pageSize=2`);
   t.is(list.total, 6);
   t.deepEqual([list.items.length, list.items[0].id], [2, whole.id]);
-  t.is((await api.ok('GET', '/cache-tasks?pageSize=1')).items[0].id, whole.id);
+  const { items } = await api.ok('GET', '/cache-tasks?pageSize=100');
+  t.true(items.some((task: Body) => task.id === whole.id));
 });
 
 test('a node has done a task once it reports the place; the others say why they have not', async (t) => {
@@ -194,16 +195,20 @@ test('a node has done a task once it reports the place; the others say why they 
   t.like(await lateResult(), { errorCode: 'task_expired', recoveredAt: '2026-01-02T03:04:05.000Z' });
 });
 
-test('a cluster without nodes has nothing to wait for; a prefetch fails on every node and says so', async (t) => {
+test('a cluster without nodes has nothing to wait for; a prefetch fails on nodes that cannot do it', async (t) => {
   const { clusterId, site, name } = await purgeable();
   t.like(await api.ok('POST', `/sites/${site.id}/purge`), { state: 'succeeded', nodes: [] });
   await api.node(clusterId, 'able', { features: ABLE });
   const url = `https://${name}.example/`;
   const task = await api.ok('POST', '/cache-tasks', { type: 'prefetch', urls: [url], variants: ['mobile'] });
-  t.like(task, { state: 'failed', variants: ['mobile'], nodes: [{ state: 'failed', errorCode: 'task_unsupported' }] });
-  t.truthy(task.finishedAt);
+  t.like(task, { state: 'pending', variants: ['mobile'], nodes: [{ state: 'pending' }], finishedAt: null });
+  const ended = await eventually(async () => {
+    const now = await api.ok('GET', `/cache-tasks/${task.id}`);
+    return now.finishedAt !== null && now;
+  });
+  t.like(ended, { state: 'failed', nodes: [{ state: 'failed', errorCode: 'task_unsupported' }] });
   t.like(await api.audit(task.id), [{ action: 'cache.prefetch' }]);
-  t.like(await api.ok('POST', '/cache-tasks', { type: 'sitemap', urls: [url] }), { maxUrls: 1000, state: 'failed' });
+  t.like(await api.ok('POST', '/cache-tasks', { type: 'sitemap', urls: [url] }), { maxUrls: 1000, state: 'pending' });
 });
 
 test('a large purge is cut into numbers that fit, and old ones fold into their sites', async (t) => {

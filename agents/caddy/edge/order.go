@@ -81,7 +81,7 @@ var order = []row{
 	{"reserved", forLocal, challenge.Reserved, challengeFails},
 	{"lists", notForLocal, lists.Stage, policyFails},
 	{"rules", forLocal, rules.Stage, policyFails},
-	{"https", notForLocal, handshake.ForceHTTPS, policyFails},
+	{"https", forLocal, handshake.ForceHTTPS, policyFails},
 	{"cc-client", notForLocal, cc.Clients, failure{}},
 	{"deferred", forLocal, deferred, failure{}},
 	{"challenge", notForLocal, challenge.Stage, challengeFails},

@@ -21,6 +21,7 @@ import (
 	_ "edge.svc/caddy/features/handshake"
 	_ "edge.svc/caddy/features/lists"
 	_ "edge.svc/caddy/features/origin"
+	_ "edge.svc/caddy/features/prefetch"
 	_ "edge.svc/caddy/features/rate"
 	_ "edge.svc/caddy/features/sites"
 	_ "edge.svc/caddy/features/waf"

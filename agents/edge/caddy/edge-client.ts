@@ -23,6 +23,8 @@ import {
   type GetStatusResponse,
   type GetVitalsResponse,
   type ListFailingResponse,
+  type PrefetchRequest,
+  PrefetchRequestSchema,
   type PurgeRequest,
   PurgeRequestSchema,
   type RestoreSecurityRequest,
@@ -35,6 +37,7 @@ import {
   type WatchSecurityRequest,
   WatchSecurityRequestSchema,
 } from '../../../proto/gen/svc/edge/v1/edge_pb.js';
+import { type PrefetchState, PrefetchStateSchema } from '../../../proto/gen/svc/node/v1/tasks_pb.js';
 import { EdgeError, refusal } from './edge-error.ts';
 import { serverStream } from './edge-stream.ts';
 
@@ -118,6 +121,15 @@ export class EdgeClient {
     await this.call(EdgeService.method.applyPurges, purges, CALL_TIMEOUT_MS);
   }
 
+  /** Has Caddy fetch URLs: how far it is, until the last state, the result. */
+  async *prefetch(prefetch: Init<PrefetchRequest>, signal: AbortSignal): AsyncGenerator<PrefetchState> {
+    const { method } = EdgeService;
+    const message = toBinary(PrefetchRequestSchema, create(PrefetchRequestSchema, prefetch));
+    const path = `/${method.prefetch.parent.typeName}/${method.prefetch.name}`;
+    for await (const payload of serverStream(this.socketPath, path, message, signal))
+      yield fromBinary(PrefetchStateSchema, payload);
+  }
+
   async setPurgeSecret(secret: Init<SetPurgeSecretRequest>): Promise<void> {
     await this.call(EdgeService.method.setPurgeSecret, secret, CALL_TIMEOUT_MS);
   }
@@ -130,9 +142,8 @@ export class EdgeClient {
   async *watchPurgeRequests(signal: AbortSignal): AsyncGenerator<PurgeRequest> {
     const { watchPurgeRequests } = EdgeService.method;
     const path = `/${watchPurgeRequests.parent.typeName}/${watchPurgeRequests.name}`;
-    // The first message says only that the stream is open.
     for await (const payload of serverStream(this.socketPath, path, new Uint8Array(), signal))
-      if (payload.length > 0) yield fromBinary(PurgeRequestSchema, payload);
+      yield fromBinary(PurgeRequestSchema, payload);
   }
 
   async restoreSecurity(state: Init<RestoreSecurityRequest>): Promise<void> {

@@ -7,6 +7,7 @@ import { sessionTicketKeysPart } from '../keys/session-ticket-keys.part.ts';
 import { allowListPart } from '../nft/allow-list.part.ts';
 import { kernelBansPart } from '../nft/kernel-bans.part.ts';
 import { originPolicyPart } from '../origin-test/origin-policy.part.ts';
+import { prefetchPart } from '../prefetch/prefetch.part.ts';
 import { purgeMethodPart } from '../purge-method/purge-method.part.ts';
 import { purgesPart } from '../purges/purges.part.ts';
 import { appliedPart } from '../run/applied.part.ts';
@@ -29,6 +30,7 @@ export const PARTS = [
   allowListPart,
   kernelBansPart,
   originPolicyPart,
+  prefetchPart,
   purgeMethodPart,
   purgesPart,
   appliedPart,

@@ -10,9 +10,14 @@ export interface TaskKind {
 
 /**
  * Does a task: from the input of the kind to its output, at most 16 KiB. The signal aborts when the task is no longer this
- * node's. Throws {@link TaskFailed} with a code of the kind; anything else is reported as `task_failed`.
+ * node's. `progress` reports an output that is not the last. Throws {@link TaskFailed} with a code of the kind; anything else is
+ * reported as `task_failed`.
  */
-export type DoTask = (input: Uint8Array, signal: AbortSignal) => Promise<Uint8Array>;
+export type DoTask = (
+  input: Uint8Array,
+  signal: AbortSignal,
+  progress: (output: Uint8Array) => void,
+) => Promise<Uint8Array>;
 
 export class TaskFailed extends Error {
   readonly code: string;

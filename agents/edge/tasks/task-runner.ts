@@ -71,7 +71,9 @@ export class TaskRunner {
   private async run({ id, attempt, kind, input, leaseMs }: Task): Promise<void> {
     const { log } = this.options;
     const signal = AbortSignal.any([this.stopping.signal, AbortSignal.timeout(leaseMs)]);
-    const outcome = await this.outcomeOf(kind, input, signal);
+    const progress = this.progressOf(id, attempt, signal);
+    const outcome = await this.outcomeOf(kind, input, signal, progress.report);
+    await progress.sent();
     for (let failures = 0; !signal.aborted; failures++) {
       try {
         const channel = this.options.channel();
@@ -86,11 +88,31 @@ export class TaskRunner {
     }
   }
 
-  private async outcomeOf(kind: string, input: Uint8Array, signal: AbortSignal): Promise<Outcome> {
+  /** Reports how far a task is, one report at a time. One that is lost is not repeated. */
+  private progressOf(id: string, attempt: number, signal: AbortSignal) {
+    let sending: Promise<unknown> | undefined;
+    const report = (output: Uint8Array): void => {
+      sending ??= Promise.resolve(
+        this.options.channel()?.reportTasks([{ id, attempt, output, running: true }], { timeoutMs: CALL_MS, signal }),
+      )
+        .catch(() => undefined)
+        .finally(() => {
+          sending = undefined;
+        });
+    };
+    return { report, sent: async () => sending };
+  }
+
+  private async outcomeOf(
+    kind: string,
+    input: Uint8Array,
+    signal: AbortSignal,
+    progress: (output: Uint8Array) => void,
+  ): Promise<Outcome> {
     const work = this.options.kinds.get(kind);
     if (!work) return { code: 'task_unsupported', output: NOTHING };
     try {
-      return { code: '', output: await work(input, signal) };
+      return { code: '', output: await work(input, signal, progress) };
     } catch (error) {
       if (error instanceof TaskFailed) return { code: error.code, output: NOTHING };
       this.options.log.error('task failed', { kind, error: errorText(error) });

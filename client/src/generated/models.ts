@@ -452,7 +452,7 @@ export interface CacheSettingsInput {
 export interface CacheTask {
   /** ID. 1 to 64 characters. */
   id: string;
-  /** url: purges `urls`. prefix: purges every path that begins with one of `urls`. site: purges all of `siteIds`. host: purges all of `hosts`. tag: purges responses of `siteIds` with one of `tags` in `Cache-Tag`. prefetch and sitemap: not built; the task fails at once with `task_unsupported`. */
+  /** url: purges `urls`. prefix: purges every path that begins with one of `urls`. site: purges all of `siteIds`. host: purges all of `hosts`. tag: purges responses of `siteIds` with one of `tags` in `Cache-Tag`. prefetch: fetches `urls` into the cache of each node. sitemap: fetches the URLs of a sitemap. */
   type: 'url' | 'prefix' | 'site' | 'prefetch' | 'host' | 'tag' | 'sitemap';
   /** URLs, prefixes, names of sites, hosts or tags of the task, as they were normalized. */
   targets: string[];
@@ -470,13 +470,13 @@ export interface CacheTask {
     state: 'pending' | 'running' | 'succeeded' | 'failed' | 'skipped';
     /** Empty unless the task failed on the node or was skipped. */
     message: string;
-    errorCode: 'task_unsupported' | 'task_expired' | 'node_disabled' | null;
+    errorCode: 'task_unsupported' | 'task_expired' | 'node_disabled' | 'prefetch_failed' | 'prefetch_timeout' | 'sitemap_failed' | 'sitemap_empty' | null;
     errorParams: Record<string, string>;
-    /** Prefetched URLs; 0 for purges. */
+    /** Prefetched URLs so far; 0 for purges. */
     succeeded: number;
     /** URLs that could not be prefetched; 0 for purges. */
     failed: number;
-    /** When the node reported the purge, or a later one, as in force. */
+    /** When the node reported the purge, or a later one, as in force, or the end of the prefetch. */
     finishedAt: string | null;
     /** When a node on which the task expired was back, with its sites purged as a whole. */
     recoveredAt: string | null;

@@ -264,7 +264,7 @@ export interface CacheTasksListOutput {
 }
 
 export interface CacheTasksCreateInput {
-  /** url: purges `urls`. prefix: purges every path that begins with one of `urls`. site: purges all of `siteIds`. host: purges all of `hosts`. tag: purges responses of `siteIds` with one of `tags` in `Cache-Tag`. prefetch and sitemap: not built; the task fails at once with `task_unsupported`. */
+  /** url: purges `urls`. prefix: purges every path that begins with one of `urls`. site: purges all of `siteIds`. host: purges all of `hosts`. tag: purges responses of `siteIds` with one of `tags` in `Cache-Tag`. prefetch: fetches `urls` into the cache of each node. sitemap: fetches the URLs of a sitemap. */
   type: 'url' | 'prefix' | 'site' | 'prefetch' | 'host' | 'tag' | 'sitemap';
   /** For url, prefix and prefetch; exactly one for sitemap. Absolute URLs. Scheme and port make no difference to purges. A prefix has no query. 1 to 500 entries. */
   urls?: string[] | undefined;
@@ -4397,7 +4397,7 @@ export interface Api {
     preview: Call<'bans.preview'>;
   };
   cacheTasks: {
-    /** Creates a cache task. Needs the capability `purge-tag-v1`. `POST /cache-tasks`: For operators; a read-only access key is rejected. The body has at most 4194304 bytes. */
+    /** Creates a cache task. Purges need the capability `purge-tag-v1`, prefetches `prefetch-v2`. `POST /cache-tasks`: For operators; a read-only access key is rejected. The body has at most 4194304 bytes. */
     create: Call<'cacheTasks.create'>;
     /** Returns a cache task with the result of each node. `GET /cache-tasks/{id}`: For operators; a read-only access key suffices. */
     get: Call<'cacheTasks.get'>;

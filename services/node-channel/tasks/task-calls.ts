@@ -7,6 +7,7 @@ import {
   MAX_TASK_BYTES,
   type ReportedTask,
   reportNodeTasks,
+  reportProgress,
   takeNodeTasks,
 } from '../../../models/nodes/node-task.ts';
 import type {
@@ -35,7 +36,7 @@ export async function takeTasks(
   return { tasks: await pulls.take(nodeId, () => takeNodeTasks(runtime.pools.channel, nodeId, most)) };
 }
 
-/** Stores each result once; refuses those of other nodes and of attempts that have ended. */
+/** Stores each result once, and how far tasks are that go on; refuses those of other nodes and of attempts that have ended. */
 export async function reportTasks(
   { runtime, pulls }: CallContext,
   { nodeId }: NodeIdentity,
@@ -51,7 +52,19 @@ export async function reportTasks(
     const ids = given.map(({ id }) => id);
     const kinds = await kindsOfTasks(runtime.pools.channel, nodeId, ids);
     const own = given.flatMap((result) => readResult(result, kinds.get(result.id)));
-    return reportNodeTasks(runtime.pools.channel, nodeId, own);
+    const isRunning = new Set(given.filter(({ running }) => running).map(({ id }) => id));
+    return new Set([
+      ...(await reportProgress(
+        runtime.pools.channel,
+        nodeId,
+        own.filter(({ id }) => isRunning.has(id)),
+      )),
+      ...(await reportNodeTasks(
+        runtime.pools.channel,
+        nodeId,
+        own.filter(({ id }) => !isRunning.has(id)),
+      )),
+    ]);
   });
   return { refused: given.map(({ id }) => id).filter((id) => !finished.has(id)) };
 }

@@ -15,6 +15,7 @@ const TABLE: Readonly<Record<string, readonly Principal[]>> = {
   ReportStats: ['node'],
   GetChallengeKeys: ['node'],
   GetCertificates: ['node'],
+  GetPrefetch: ['node'],
   GetPurgeSecret: ['node'],
   GetSessionTicketKeys: ['node'],
   GetAcmeTokens: ['node'],

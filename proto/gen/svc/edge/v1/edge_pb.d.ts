@@ -13,6 +13,7 @@ import type { CacheUsage, FailingSite, GeoIp, OriginHealth, OriginTraffic, SiteM
 import type { Entry, EntryKey } from "../../config/v1/entry_pb.js";
 import type { Ban, BanPosition, OwnBan, OwnBanLift } from "../../node/v1/bans_pb.js";
 import type { AcmeToken, CertificateMaterial, CertificateStaple, SessionTicketKeys } from "../../node/v1/certificates_pb.js";
+import type { Prefetch, PrefetchStateSchema } from "../../node/v1/tasks_pb.js";
 import type { PurgeSecret, SubmitPurgeRequest, SubmitPurgeResponse } from "../../node/v1/purges_pb.js";
 
 /**
@@ -1000,6 +1001,29 @@ export declare type ApplyPurgesResponse = Message<"svc.edge.v1.ApplyPurgesRespon
 export declare const ApplyPurgesResponseSchema: GenMessage<ApplyPurgesResponse>;
 
 /**
+ * @generated from message svc.edge.v1.PrefetchRequest
+ */
+export declare type PrefetchRequest = Message<"svc.edge.v1.PrefetchRequest"> & {
+  /**
+   * @generated from field: svc.node.v1.Prefetch prefetch = 1;
+   */
+  prefetch?: Prefetch | undefined;
+
+  /**
+   * What has not begun by then is left.
+   *
+   * @generated from field: uint32 budget_ms = 2;
+   */
+  budgetMs: number;
+};
+
+/**
+ * Describes the message svc.edge.v1.PrefetchRequest.
+ * Use `create(PrefetchRequestSchema)` to create a new message.
+ */
+export declare const PrefetchRequestSchema: GenMessage<PrefetchRequest>;
+
+/**
  * @generated from message svc.edge.v1.SetPurgeSecretRequest
  */
 export declare type SetPurgeSecretRequest = Message<"svc.edge.v1.SetPurgeSecretRequest"> & {
@@ -1657,6 +1681,17 @@ export declare const EdgeService: GenService<{
     methodKind: "unary";
     input: typeof ApplyPurgesRequestSchema;
     output: typeof ApplyPurgesResponseSchema;
+  },
+  /**
+   * Fetches URLs as visitors would, so that responses are stored; states as it goes on, about one a second. The last one is the
+   * result.
+   *
+   * @generated from rpc svc.edge.v1.EdgeService.Prefetch
+   */
+  prefetch: {
+    methodKind: "server_streaming";
+    input: typeof PrefetchRequestSchema;
+    output: typeof PrefetchStateSchema;
   },
   /**
    * @generated from rpc svc.edge.v1.EdgeService.SetPurgeSecret

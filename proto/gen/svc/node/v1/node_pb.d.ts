@@ -11,7 +11,7 @@ import type { BanPosition, BanStatus, GetBansRequestSchema, GetBansResponseSchem
 import type { AcmePosition, GetAcmeTokensRequestSchema, GetAcmeTokensResponseSchema, GetCertificatesRequestSchema, GetCertificatesResponseSchema, GetSessionTicketKeysRequestSchema, GetSessionTicketKeysResponseSchema } from "./certificates_pb.js";
 import type { FeedPosition, GetFeedRequestSchema, GetFeedResponseSchema } from "./feeds_pb.js";
 import type { GetChallengeKeysRequestSchema, GetChallengeKeysResponseSchema, ReportSecurityRequestSchema, ReportSecurityResponseSchema } from "./security_pb.js";
-import type { ReportTasksRequestSchema, ReportTasksResponseSchema, TakeTasksRequestSchema, TakeTasksResponseSchema } from "./tasks_pb.js";
+import type { GetPrefetchRequestSchema, GetPrefetchResponseSchema, ReportTasksRequestSchema, ReportTasksResponseSchema, TakeTasksRequestSchema, TakeTasksResponseSchema } from "./tasks_pb.js";
 import type { GetPurgeSecretRequestSchema, GetPurgeSecretResponseSchema, SubmitPurgeRequestSchema, SubmitPurgeResponseSchema } from "./purges_pb.js";
 
 /**
@@ -1682,6 +1682,16 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof ReportTasksRequestSchema;
     output: typeof ReportTasksResponseSchema;
+  },
+  /**
+   * What a task of the kind "prefetch" is to fetch.
+   *
+   * @generated from rpc svc.node.v1.NodeService.GetPrefetch
+   */
+  getPrefetch: {
+    methodKind: "unary";
+    input: typeof GetPrefetchRequestSchema;
+    output: typeof GetPrefetchResponseSchema;
   },
   /**
    * The cluster's, made where there is none.

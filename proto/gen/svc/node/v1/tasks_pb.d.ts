@@ -136,6 +136,13 @@ export declare type TaskResult = Message<"svc.node.v1.TaskResult"> & {
    * @generated from field: bytes output = 4;
    */
   output: Uint8Array;
+
+  /**
+   * The task goes on; output is how far it is. The lease stays.
+   *
+   * @generated from field: bool running = 5;
+   */
+  running: boolean;
 };
 
 /**
@@ -297,4 +304,151 @@ export declare type OriginTestStep = Message<"svc.node.v1.OriginTestStep"> & {
  * Use `create(OriginTestStepSchema)` to create a new message.
  */
 export declare const OriginTestStepSchema: GenMessage<OriginTestStep>;
+
+/**
+ * Kind "prefetch": has the data plane fetch what a cache task names. The output is a PrefetchState.
+ *
+ * @generated from message svc.node.v1.PrefetchTaskInput
+ */
+export declare type PrefetchTaskInput = Message<"svc.node.v1.PrefetchTaskInput"> & {
+  /**
+   * @generated from field: string cache_task_id = 1;
+   */
+  cacheTaskId: string;
+};
+
+/**
+ * Describes the message svc.node.v1.PrefetchTaskInput.
+ * Use `create(PrefetchTaskInputSchema)` to create a new message.
+ */
+export declare const PrefetchTaskInputSchema: GenMessage<PrefetchTaskInput>;
+
+/**
+ * @generated from message svc.node.v1.GetPrefetchRequest
+ */
+export declare type GetPrefetchRequest = Message<"svc.node.v1.GetPrefetchRequest"> & {
+  /**
+   * @generated from field: string cache_task_id = 1;
+   */
+  cacheTaskId: string;
+};
+
+/**
+ * Describes the message svc.node.v1.GetPrefetchRequest.
+ * Use `create(GetPrefetchRequestSchema)` to create a new message.
+ */
+export declare const GetPrefetchRequestSchema: GenMessage<GetPrefetchRequest>;
+
+/**
+ * @generated from message svc.node.v1.GetPrefetchResponse
+ */
+export declare type GetPrefetchResponse = Message<"svc.node.v1.GetPrefetchResponse"> & {
+  /**
+   * Unset where the task is gone.
+   *
+   * @generated from field: svc.node.v1.Prefetch prefetch = 1;
+   */
+  prefetch?: Prefetch | undefined;
+};
+
+/**
+ * Describes the message svc.node.v1.GetPrefetchResponse.
+ * Use `create(GetPrefetchResponseSchema)` to create a new message.
+ */
+export declare const GetPrefetchResponseSchema: GenMessage<GetPrefetchResponse>;
+
+/**
+ * @generated from message svc.node.v1.Prefetch
+ */
+export declare type Prefetch = Message<"svc.node.v1.Prefetch"> & {
+  /**
+   * At most 500, of sites of the node's cluster.
+   *
+   * @generated from field: repeated string urls = 1;
+   */
+  urls: string[];
+
+  /**
+   * The URL is that of a sitemap.
+   *
+   * @generated from field: bool sitemap = 2;
+   */
+  sitemap: boolean;
+
+  /**
+   * URLs of the sitemap that are fetched.
+   *
+   * @generated from field: uint32 max_urls = 3;
+   */
+  maxUrls: number;
+
+  /**
+   * @generated from field: bool desktop = 4;
+   */
+  desktop: boolean;
+
+  /**
+   * @generated from field: bool mobile = 5;
+   */
+  mobile: boolean;
+};
+
+/**
+ * Describes the message svc.node.v1.Prefetch.
+ * Use `create(PrefetchSchema)` to create a new message.
+ */
+export declare const PrefetchSchema: GenMessage<Prefetch>;
+
+/**
+ * How far a prefetch is, and how it ended.
+ *
+ * @generated from message svc.node.v1.PrefetchState
+ */
+export declare type PrefetchState = Message<"svc.node.v1.PrefetchState"> & {
+  /**
+   * @generated from field: uint32 total = 1;
+   */
+  total: number;
+
+  /**
+   * @generated from field: uint32 succeeded = 2;
+   */
+  succeeded: number;
+
+  /**
+   * @generated from field: uint32 failed = 3;
+   */
+  failed: number;
+
+  /**
+   * "" while it goes on, or when all succeeded; else prefetch_failed, prefetch_timeout, sitemap_failed or sitemap_empty.
+   *
+   * @generated from field: string code = 4;
+   */
+  code: string;
+
+  /**
+   * Of the first failure: the URL; status, connect_failed, timeout, https_unsupported, invalid, too_large or other; the status
+   * of the response, 0 for none.
+   *
+   * @generated from field: string url = 5;
+   */
+  url: string;
+
+  /**
+   * @generated from field: string reason = 6;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: uint32 status = 7;
+   */
+  status: number;
+};
+
+/**
+ * Describes the message svc.node.v1.PrefetchState.
+ * Use `create(PrefetchStateSchema)` to create a new message.
+ */
+export declare const PrefetchStateSchema: GenMessage<PrefetchState>;
 

@@ -11,7 +11,7 @@ import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
  * Describes the file svc/node/v1/tasks.proto.
  */
 export const file_svc_node_v1_tasks = /*@__PURE__*/
-  fileDesc("ChdzdmMvbm9kZS92MS90YXNrcy5wcm90bxILc3ZjLm5vZGUudjEiIQoQVGFrZVRhc2tzUmVxdWVzdBINCgVsaW1pdBgBIAEoDSI1ChFUYWtlVGFza3NSZXNwb25zZRIgCgV0YXNrcxgBIAMoCzIRLnN2Yy5ub2RlLnYxLlRhc2siUgoEVGFzaxIKCgJpZBgBIAEoCRIPCgdhdHRlbXB0GAIgASgNEgwKBGtpbmQYAyABKAkSDQoFaW5wdXQYBCABKAwSEAoIbGVhc2VfbXMYBSABKA0iPgoSUmVwb3J0VGFza3NSZXF1ZXN0EigKB3Jlc3VsdHMYASADKAsyFy5zdmMubm9kZS52MS5UYXNrUmVzdWx0IkcKClRhc2tSZXN1bHQSCgoCaWQYASABKAkSDwoHYXR0ZW1wdBgCIAEoDRIMCgRjb2RlGAMgASgJEg4KBm91dHB1dBgEIAEoDCImChNSZXBvcnRUYXNrc1Jlc3BvbnNlEg8KB3JlZnVzZWQYASADKAkisgEKD09yaWdpblRlc3RJbnB1dBIPCgdhZGRyZXNzGAEgASgJEgsKA3RscxgCIAEoCBIMCgRwb3J0GAMgASgNEhMKC2hvc3RfaGVhZGVyGAQgASgJEgsKA3NuaRgFIAEoCRIMCgRob3N0GAYgASgJEgwKBHBhdGgYByABKAkSEgoKdGxzX3ZlcmlmeRgIIAEoCBINCgVodHRwMhgJIAEoCBISCgp0aW1lb3V0X21zGAogASgNIm4KEE9yaWdpblRlc3RPdXRwdXQSKgoFc3RlcHMYASADKAsyGy5zdmMubm9kZS52MS5PcmlnaW5UZXN0U3RlcBIPCgdhZGRyZXNzGAIgASgJEg0KBXJhbmdlGAMgASgJEg4KBnN0YXR1cxgEIAEoDSJFCg5PcmlnaW5UZXN0U3RlcBIMCgRzdGVwGAEgASgJEhQKDG1pbGxpc2Vjb25kcxgCIAEoDRIPCgdmYWlsdXJlGAMgASgJQidaJWVkZ2Uuc3ZjL2NhZGR5L2dlbi9zdmMvbm9kZS92MTtub2RldjFiBnByb3RvMw");
+  fileDesc("ChdzdmMvbm9kZS92MS90YXNrcy5wcm90bxILc3ZjLm5vZGUudjEiIQoQVGFrZVRhc2tzUmVxdWVzdBINCgVsaW1pdBgBIAEoDSI1ChFUYWtlVGFza3NSZXNwb25zZRIgCgV0YXNrcxgBIAMoCzIRLnN2Yy5ub2RlLnYxLlRhc2siUgoEVGFzaxIKCgJpZBgBIAEoCRIPCgdhdHRlbXB0GAIgASgNEgwKBGtpbmQYAyABKAkSDQoFaW5wdXQYBCABKAwSEAoIbGVhc2VfbXMYBSABKA0iPgoSUmVwb3J0VGFza3NSZXF1ZXN0EigKB3Jlc3VsdHMYASADKAsyFy5zdmMubm9kZS52MS5UYXNrUmVzdWx0IlgKClRhc2tSZXN1bHQSCgoCaWQYASABKAkSDwoHYXR0ZW1wdBgCIAEoDRIMCgRjb2RlGAMgASgJEg4KBm91dHB1dBgEIAEoDBIPCgdydW5uaW5nGAUgASgIIiYKE1JlcG9ydFRhc2tzUmVzcG9uc2USDwoHcmVmdXNlZBgBIAMoCSKyAQoPT3JpZ2luVGVzdElucHV0Eg8KB2FkZHJlc3MYASABKAkSCwoDdGxzGAIgASgIEgwKBHBvcnQYAyABKA0SEwoLaG9zdF9oZWFkZXIYBCABKAkSCwoDc25pGAUgASgJEgwKBGhvc3QYBiABKAkSDAoEcGF0aBgHIAEoCRISCgp0bHNfdmVyaWZ5GAggASgIEg0KBWh0dHAyGAkgASgIEhIKCnRpbWVvdXRfbXMYCiABKA0ibgoQT3JpZ2luVGVzdE91dHB1dBIqCgVzdGVwcxgBIAMoCzIbLnN2Yy5ub2RlLnYxLk9yaWdpblRlc3RTdGVwEg8KB2FkZHJlc3MYAiABKAkSDQoFcmFuZ2UYAyABKAkSDgoGc3RhdHVzGAQgASgNIkUKDk9yaWdpblRlc3RTdGVwEgwKBHN0ZXAYASABKAkSFAoMbWlsbGlzZWNvbmRzGAIgASgNEg8KB2ZhaWx1cmUYAyABKAkiKgoRUHJlZmV0Y2hUYXNrSW5wdXQSFQoNY2FjaGVfdGFza19pZBgBIAEoCSIrChJHZXRQcmVmZXRjaFJlcXVlc3QSFQoNY2FjaGVfdGFza19pZBgBIAEoCSI+ChNHZXRQcmVmZXRjaFJlc3BvbnNlEicKCHByZWZldGNoGAEgASgLMhUuc3ZjLm5vZGUudjEuUHJlZmV0Y2giXAoIUHJlZmV0Y2gSDAoEdXJscxgBIAMoCRIPCgdzaXRlbWFwGAIgASgIEhAKCG1heF91cmxzGAMgASgNEg8KB2Rlc2t0b3AYBCABKAgSDgoGbW9iaWxlGAUgASgIInwKDVByZWZldGNoU3RhdGUSDQoFdG90YWwYASABKA0SEQoJc3VjY2VlZGVkGAIgASgNEg4KBmZhaWxlZBgDIAEoDRIMCgRjb2RlGAQgASgJEgsKA3VybBgFIAEoCRIOCgZyZWFzb24YBiABKAkSDgoGc3RhdHVzGAcgASgNQidaJWVkZ2Uuc3ZjL2NhZGR5L2dlbi9zdmMvbm9kZS92MTtub2RldjFiBnByb3RvMw");
 
 /**
  * Describes the message svc.node.v1.TakeTasksRequest.
@@ -75,4 +75,39 @@ export const OriginTestOutputSchema = /*@__PURE__*/
  */
 export const OriginTestStepSchema = /*@__PURE__*/
   messageDesc(file_svc_node_v1_tasks, 8);
+
+/**
+ * Describes the message svc.node.v1.PrefetchTaskInput.
+ * Use `create(PrefetchTaskInputSchema)` to create a new message.
+ */
+export const PrefetchTaskInputSchema = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_tasks, 9);
+
+/**
+ * Describes the message svc.node.v1.GetPrefetchRequest.
+ * Use `create(GetPrefetchRequestSchema)` to create a new message.
+ */
+export const GetPrefetchRequestSchema = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_tasks, 10);
+
+/**
+ * Describes the message svc.node.v1.GetPrefetchResponse.
+ * Use `create(GetPrefetchResponseSchema)` to create a new message.
+ */
+export const GetPrefetchResponseSchema = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_tasks, 11);
+
+/**
+ * Describes the message svc.node.v1.Prefetch.
+ * Use `create(PrefetchSchema)` to create a new message.
+ */
+export const PrefetchSchema = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_tasks, 12);
+
+/**
+ * Describes the message svc.node.v1.PrefetchState.
+ * Use `create(PrefetchStateSchema)` to create a new message.
+ */
+export const PrefetchStateSchema = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_tasks, 13);
 

@@ -2044,6 +2044,59 @@ func (*ApplyPurgesResponse) Descriptor() ([]byte, []int) {
 	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{31}
 }
 
+type PrefetchRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Prefetch *v1.Prefetch           `protobuf:"bytes,1,opt,name=prefetch,proto3" json:"prefetch,omitempty"`
+	// What has not begun by then is left.
+	BudgetMs      uint32 `protobuf:"varint,2,opt,name=budget_ms,json=budgetMs,proto3" json:"budget_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PrefetchRequest) Reset() {
+	*x = PrefetchRequest{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PrefetchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PrefetchRequest) ProtoMessage() {}
+
+func (x *PrefetchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PrefetchRequest.ProtoReflect.Descriptor instead.
+func (*PrefetchRequest) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *PrefetchRequest) GetPrefetch() *v1.Prefetch {
+	if x != nil {
+		return x.Prefetch
+	}
+	return nil
+}
+
+func (x *PrefetchRequest) GetBudgetMs() uint32 {
+	if x != nil {
+		return x.BudgetMs
+	}
+	return 0
+}
+
 type SetPurgeSecretRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Secret        *v1.PurgeSecret        `protobuf:"bytes,1,opt,name=secret,proto3" json:"secret,omitempty"`
@@ -2053,7 +2106,7 @@ type SetPurgeSecretRequest struct {
 
 func (x *SetPurgeSecretRequest) Reset() {
 	*x = SetPurgeSecretRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[32]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2065,7 +2118,7 @@ func (x *SetPurgeSecretRequest) String() string {
 func (*SetPurgeSecretRequest) ProtoMessage() {}
 
 func (x *SetPurgeSecretRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[32]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2078,7 +2131,7 @@ func (x *SetPurgeSecretRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPurgeSecretRequest.ProtoReflect.Descriptor instead.
 func (*SetPurgeSecretRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{32}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SetPurgeSecretRequest) GetSecret() *v1.PurgeSecret {
@@ -2096,7 +2149,7 @@ type SetPurgeSecretResponse struct {
 
 func (x *SetPurgeSecretResponse) Reset() {
 	*x = SetPurgeSecretResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[33]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2108,7 +2161,7 @@ func (x *SetPurgeSecretResponse) String() string {
 func (*SetPurgeSecretResponse) ProtoMessage() {}
 
 func (x *SetPurgeSecretResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[33]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2121,7 +2174,7 @@ func (x *SetPurgeSecretResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPurgeSecretResponse.ProtoReflect.Descriptor instead.
 func (*SetPurgeSecretResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{33}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{34}
 }
 
 type WatchPurgeRequestsRequest struct {
@@ -2132,7 +2185,7 @@ type WatchPurgeRequestsRequest struct {
 
 func (x *WatchPurgeRequestsRequest) Reset() {
 	*x = WatchPurgeRequestsRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[34]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2144,7 +2197,7 @@ func (x *WatchPurgeRequestsRequest) String() string {
 func (*WatchPurgeRequestsRequest) ProtoMessage() {}
 
 func (x *WatchPurgeRequestsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[34]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2157,7 +2210,7 @@ func (x *WatchPurgeRequestsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPurgeRequestsRequest.ProtoReflect.Descriptor instead.
 func (*WatchPurgeRequestsRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{34}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{35}
 }
 
 type PurgeRequest struct {
@@ -2171,7 +2224,7 @@ type PurgeRequest struct {
 
 func (x *PurgeRequest) Reset() {
 	*x = PurgeRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[35]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2183,7 +2236,7 @@ func (x *PurgeRequest) String() string {
 func (*PurgeRequest) ProtoMessage() {}
 
 func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[35]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2196,7 +2249,7 @@ func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeRequest.ProtoReflect.Descriptor instead.
 func (*PurgeRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{35}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PurgeRequest) GetId() uint64 {
@@ -2223,7 +2276,7 @@ type AnswerPurgeRequestRequest struct {
 
 func (x *AnswerPurgeRequestRequest) Reset() {
 	*x = AnswerPurgeRequestRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[36]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2235,7 +2288,7 @@ func (x *AnswerPurgeRequestRequest) String() string {
 func (*AnswerPurgeRequestRequest) ProtoMessage() {}
 
 func (x *AnswerPurgeRequestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[36]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2248,7 +2301,7 @@ func (x *AnswerPurgeRequestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerPurgeRequestRequest.ProtoReflect.Descriptor instead.
 func (*AnswerPurgeRequestRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{36}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *AnswerPurgeRequestRequest) GetId() uint64 {
@@ -2273,7 +2326,7 @@ type AnswerPurgeRequestResponse struct {
 
 func (x *AnswerPurgeRequestResponse) Reset() {
 	*x = AnswerPurgeRequestResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[37]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2285,7 +2338,7 @@ func (x *AnswerPurgeRequestResponse) String() string {
 func (*AnswerPurgeRequestResponse) ProtoMessage() {}
 
 func (x *AnswerPurgeRequestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[37]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2298,7 +2351,7 @@ func (x *AnswerPurgeRequestResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerPurgeRequestResponse.ProtoReflect.Descriptor instead.
 func (*AnswerPurgeRequestResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{37}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{38}
 }
 
 // One record of the file "purges" in the folder of the cache, framed as records of journals are.
@@ -2316,7 +2369,7 @@ type PurgeRecord struct {
 
 func (x *PurgeRecord) Reset() {
 	*x = PurgeRecord{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[38]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2328,7 +2381,7 @@ func (x *PurgeRecord) String() string {
 func (*PurgeRecord) ProtoMessage() {}
 
 func (x *PurgeRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[38]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2341,7 +2394,7 @@ func (x *PurgeRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeRecord.ProtoReflect.Descriptor instead.
 func (*PurgeRecord) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{38}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *PurgeRecord) GetClusterId() string {
@@ -2388,7 +2441,7 @@ type CertificateRecord struct {
 
 func (x *CertificateRecord) Reset() {
 	*x = CertificateRecord{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[39]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2400,7 +2453,7 @@ func (x *CertificateRecord) String() string {
 func (*CertificateRecord) ProtoMessage() {}
 
 func (x *CertificateRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[39]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2413,7 +2466,7 @@ func (x *CertificateRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificateRecord.ProtoReflect.Descriptor instead.
 func (*CertificateRecord) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{39}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *CertificateRecord) GetRecord() isCertificateRecord_Record {
@@ -2468,7 +2521,7 @@ type WatchSecurityRequest struct {
 
 func (x *WatchSecurityRequest) Reset() {
 	*x = WatchSecurityRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[40]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2480,7 +2533,7 @@ func (x *WatchSecurityRequest) String() string {
 func (*WatchSecurityRequest) ProtoMessage() {}
 
 func (x *WatchSecurityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[40]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2493,7 +2546,7 @@ func (x *WatchSecurityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchSecurityRequest.ProtoReflect.Descriptor instead.
 func (*WatchSecurityRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{40}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *WatchSecurityRequest) GetInstanceId() string {
@@ -2527,7 +2580,7 @@ type SecurityBatch struct {
 
 func (x *SecurityBatch) Reset() {
 	*x = SecurityBatch{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[41]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2539,7 +2592,7 @@ func (x *SecurityBatch) String() string {
 func (*SecurityBatch) ProtoMessage() {}
 
 func (x *SecurityBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[41]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2552,7 +2605,7 @@ func (x *SecurityBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SecurityBatch.ProtoReflect.Descriptor instead.
 func (*SecurityBatch) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{41}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *SecurityBatch) GetSequence() uint64 {
@@ -2610,7 +2663,7 @@ type SiteLevelState struct {
 
 func (x *SiteLevelState) Reset() {
 	*x = SiteLevelState{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[42]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2622,7 +2675,7 @@ func (x *SiteLevelState) String() string {
 func (*SiteLevelState) ProtoMessage() {}
 
 func (x *SiteLevelState) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[42]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2635,7 +2688,7 @@ func (x *SiteLevelState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteLevelState.ProtoReflect.Descriptor instead.
 func (*SiteLevelState) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{42}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *SiteLevelState) GetSiteId() string {
@@ -2670,7 +2723,7 @@ type LevelState struct {
 
 func (x *LevelState) Reset() {
 	*x = LevelState{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[43]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2682,7 +2735,7 @@ func (x *LevelState) String() string {
 func (*LevelState) ProtoMessage() {}
 
 func (x *LevelState) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[43]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2695,7 +2748,7 @@ func (x *LevelState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LevelState.ProtoReflect.Descriptor instead.
 func (*LevelState) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{43}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *LevelState) GetLevel() uint32 {
@@ -2722,7 +2775,7 @@ type PathLevelState struct {
 
 func (x *PathLevelState) Reset() {
 	*x = PathLevelState{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[44]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2734,7 +2787,7 @@ func (x *PathLevelState) String() string {
 func (*PathLevelState) ProtoMessage() {}
 
 func (x *PathLevelState) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[44]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2747,7 +2800,7 @@ func (x *PathLevelState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathLevelState.ProtoReflect.Descriptor instead.
 func (*PathLevelState) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{44}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *PathLevelState) GetPath() string {
@@ -2774,7 +2827,7 @@ type RestoreSecurityRequest struct {
 
 func (x *RestoreSecurityRequest) Reset() {
 	*x = RestoreSecurityRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[45]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2786,7 +2839,7 @@ func (x *RestoreSecurityRequest) String() string {
 func (*RestoreSecurityRequest) ProtoMessage() {}
 
 func (x *RestoreSecurityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[45]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2799,7 +2852,7 @@ func (x *RestoreSecurityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSecurityRequest.ProtoReflect.Descriptor instead.
 func (*RestoreSecurityRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{45}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RestoreSecurityRequest) GetBans() []*v1.OwnBan {
@@ -2824,7 +2877,7 @@ type RestoreSecurityResponse struct {
 
 func (x *RestoreSecurityResponse) Reset() {
 	*x = RestoreSecurityResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[46]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2836,7 +2889,7 @@ func (x *RestoreSecurityResponse) String() string {
 func (*RestoreSecurityResponse) ProtoMessage() {}
 
 func (x *RestoreSecurityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[46]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2849,7 +2902,7 @@ func (x *RestoreSecurityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSecurityResponse.ProtoReflect.Descriptor instead.
 func (*RestoreSecurityResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{46}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{47}
 }
 
 // One record of a journal file in the state folder. A file is a run of records, each
@@ -2871,7 +2924,7 @@ type JournalRecord struct {
 
 func (x *JournalRecord) Reset() {
 	*x = JournalRecord{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[47]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2883,7 +2936,7 @@ func (x *JournalRecord) String() string {
 func (*JournalRecord) ProtoMessage() {}
 
 func (x *JournalRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[47]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2896,7 +2949,7 @@ func (x *JournalRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalRecord.ProtoReflect.Descriptor instead.
 func (*JournalRecord) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{47}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *JournalRecord) GetRecord() isJournalRecord_Record {
@@ -2997,7 +3050,7 @@ type JournalHeader struct {
 
 func (x *JournalHeader) Reset() {
 	*x = JournalHeader{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[48]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3009,7 +3062,7 @@ func (x *JournalHeader) String() string {
 func (*JournalHeader) ProtoMessage() {}
 
 func (x *JournalHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[48]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3022,7 +3075,7 @@ func (x *JournalHeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalHeader.ProtoReflect.Descriptor instead.
 func (*JournalHeader) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{48}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *JournalHeader) GetFormat() uint32 {
@@ -3062,7 +3115,7 @@ type ConfigChange struct {
 
 func (x *ConfigChange) Reset() {
 	*x = ConfigChange{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[49]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3074,7 +3127,7 @@ func (x *ConfigChange) String() string {
 func (*ConfigChange) ProtoMessage() {}
 
 func (x *ConfigChange) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[49]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3087,7 +3140,7 @@ func (x *ConfigChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigChange.ProtoReflect.Descriptor instead.
 func (*ConfigChange) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{49}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ConfigChange) GetPosition() *v1.ConfigPosition {
@@ -3132,7 +3185,7 @@ type SecurityMark struct {
 
 func (x *SecurityMark) Reset() {
 	*x = SecurityMark{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[50]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3144,7 +3197,7 @@ func (x *SecurityMark) String() string {
 func (*SecurityMark) ProtoMessage() {}
 
 func (x *SecurityMark) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[50]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3157,7 +3210,7 @@ func (x *SecurityMark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SecurityMark.ProtoReflect.Descriptor instead.
 func (*SecurityMark) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{50}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *SecurityMark) GetReportedBans() uint64 {
@@ -3193,7 +3246,7 @@ type BanChange struct {
 
 func (x *BanChange) Reset() {
 	*x = BanChange{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[51]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3205,7 +3258,7 @@ func (x *BanChange) String() string {
 func (*BanChange) ProtoMessage() {}
 
 func (x *BanChange) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[51]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3218,7 +3271,7 @@ func (x *BanChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BanChange.ProtoReflect.Descriptor instead.
 func (*BanChange) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{51}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *BanChange) GetPosition() *v1.BanPosition {
@@ -3246,7 +3299,7 @@ var File_svc_edge_v1_edge_proto protoreflect.FileDescriptor
 
 const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\n" +
-	"\x16svc/edge/v1/edge.proto\x12\vsvc.edge.v1\x1a\x19svc/config/v1/entry.proto\x1a\x16svc/node/v1/bans.proto\x1a\x1esvc/node/v1/certificates.proto\x1a\x18svc/node/v1/config.proto\x1a\x16svc/node/v1/node.proto\x1a\x18svc/node/v1/purges.proto\x1a\x1asvc/node/v1/security.proto\"\x12\n" +
+	"\x16svc/edge/v1/edge.proto\x12\vsvc.edge.v1\x1a\x19svc/config/v1/entry.proto\x1a\x16svc/node/v1/bans.proto\x1a\x1esvc/node/v1/certificates.proto\x1a\x18svc/node/v1/config.proto\x1a\x16svc/node/v1/node.proto\x1a\x18svc/node/v1/purges.proto\x1a\x1asvc/node/v1/security.proto\x1a\x17svc/node/v1/tasks.proto\"\x12\n" +
 	"\x10GetStatusRequest\"\x92\n" +
 	"\n" +
 	"\x11GetStatusResponse\x12\x1f\n" +
@@ -3412,7 +3465,10 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"PurgePlace\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\x04R\bsequence\"\x15\n" +
-	"\x13ApplyPurgesResponse\"I\n" +
+	"\x13ApplyPurgesResponse\"a\n" +
+	"\x0fPrefetchRequest\x121\n" +
+	"\bprefetch\x18\x01 \x01(\v2\x15.svc.node.v1.PrefetchR\bprefetch\x12\x1b\n" +
+	"\tbudget_ms\x18\x02 \x01(\rR\bbudgetMs\"I\n" +
 	"\x15SetPurgeSecretRequest\x120\n" +
 	"\x06secret\x18\x01 \x01(\v2\x18.svc.node.v1.PurgeSecretR\x06secret\"\x18\n" +
 	"\x16SetPurgeSecretResponse\"\x1b\n" +
@@ -3488,7 +3544,7 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\bposition\x18\x01 \x01(\v2\x18.svc.node.v1.BanPositionR\bposition\x12*\n" +
 	"\aupserts\x18\x02 \x03(\v2\x10.svc.node.v1.BanR\aupserts\x12\x1f\n" +
 	"\vremoved_ids\x18\x03 \x03(\tR\n" +
-	"removedIds2\xf3\f\n" +
+	"removedIds2\xbb\r\n" +
 	"\vEdgeService\x12J\n" +
 	"\tGetStatus\x12\x1d.svc.edge.v1.GetStatusRequest\x1a\x1e.svc.edge.v1.GetStatusResponse\x12P\n" +
 	"\vApplyConfig\x12\x1f.svc.edge.v1.ApplyConfigRequest\x1a .svc.edge.v1.ApplyConfigResponse\x12R\n" +
@@ -3505,7 +3561,8 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\x10ReadCertificates\x12$.svc.edge.v1.ReadCertificatesRequest\x1a .svc.edge.v1.ApplyConfigResponse\x12k\n" +
 	"\x14SetSessionTicketKeys\x12(.svc.edge.v1.SetSessionTicketKeysRequest\x1a).svc.edge.v1.SetSessionTicketKeysResponse\x12V\n" +
 	"\rSetAcmeTokens\x12!.svc.edge.v1.SetAcmeTokensRequest\x1a\".svc.edge.v1.SetAcmeTokensResponse\x12P\n" +
-	"\vApplyPurges\x12\x1f.svc.edge.v1.ApplyPurgesRequest\x1a .svc.edge.v1.ApplyPurgesResponse\x12Y\n" +
+	"\vApplyPurges\x12\x1f.svc.edge.v1.ApplyPurgesRequest\x1a .svc.edge.v1.ApplyPurgesResponse\x12F\n" +
+	"\bPrefetch\x12\x1c.svc.edge.v1.PrefetchRequest\x1a\x1a.svc.node.v1.PrefetchState0\x01\x12Y\n" +
 	"\x0eSetPurgeSecret\x12\".svc.edge.v1.SetPurgeSecretRequest\x1a#.svc.edge.v1.SetPurgeSecretResponse\x12Y\n" +
 	"\x12WatchPurgeRequests\x12&.svc.edge.v1.WatchPurgeRequestsRequest\x1a\x19.svc.edge.v1.PurgeRequest0\x01\x12e\n" +
 	"\x12AnswerPurgeRequest\x12&.svc.edge.v1.AnswerPurgeRequestRequest\x1a'.svc.edge.v1.AnswerPurgeRequestResponse\x12P\n" +
@@ -3524,7 +3581,7 @@ func file_svc_edge_v1_edge_proto_rawDescGZIP() []byte {
 	return file_svc_edge_v1_edge_proto_rawDescData
 }
 
-var file_svc_edge_v1_edge_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
+var file_svc_edge_v1_edge_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
 var file_svc_edge_v1_edge_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),             // 0: svc.edge.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),            // 1: svc.edge.v1.GetStatusResponse
@@ -3558,173 +3615,179 @@ var file_svc_edge_v1_edge_proto_goTypes = []any{
 	(*ApplyPurgesRequest)(nil),           // 29: svc.edge.v1.ApplyPurgesRequest
 	(*PurgePlace)(nil),                   // 30: svc.edge.v1.PurgePlace
 	(*ApplyPurgesResponse)(nil),          // 31: svc.edge.v1.ApplyPurgesResponse
-	(*SetPurgeSecretRequest)(nil),        // 32: svc.edge.v1.SetPurgeSecretRequest
-	(*SetPurgeSecretResponse)(nil),       // 33: svc.edge.v1.SetPurgeSecretResponse
-	(*WatchPurgeRequestsRequest)(nil),    // 34: svc.edge.v1.WatchPurgeRequestsRequest
-	(*PurgeRequest)(nil),                 // 35: svc.edge.v1.PurgeRequest
-	(*AnswerPurgeRequestRequest)(nil),    // 36: svc.edge.v1.AnswerPurgeRequestRequest
-	(*AnswerPurgeRequestResponse)(nil),   // 37: svc.edge.v1.AnswerPurgeRequestResponse
-	(*PurgeRecord)(nil),                  // 38: svc.edge.v1.PurgeRecord
-	(*CertificateRecord)(nil),            // 39: svc.edge.v1.CertificateRecord
-	(*WatchSecurityRequest)(nil),         // 40: svc.edge.v1.WatchSecurityRequest
-	(*SecurityBatch)(nil),                // 41: svc.edge.v1.SecurityBatch
-	(*SiteLevelState)(nil),               // 42: svc.edge.v1.SiteLevelState
-	(*LevelState)(nil),                   // 43: svc.edge.v1.LevelState
-	(*PathLevelState)(nil),               // 44: svc.edge.v1.PathLevelState
-	(*RestoreSecurityRequest)(nil),       // 45: svc.edge.v1.RestoreSecurityRequest
-	(*RestoreSecurityResponse)(nil),      // 46: svc.edge.v1.RestoreSecurityResponse
-	(*JournalRecord)(nil),                // 47: svc.edge.v1.JournalRecord
-	(*JournalHeader)(nil),                // 48: svc.edge.v1.JournalHeader
-	(*ConfigChange)(nil),                 // 49: svc.edge.v1.ConfigChange
-	(*SecurityMark)(nil),                 // 50: svc.edge.v1.SecurityMark
-	(*BanChange)(nil),                    // 51: svc.edge.v1.BanChange
-	nil,                                  // 52: svc.edge.v1.TlsCounters.RefusedEntry
-	nil,                                  // 53: svc.edge.v1.Connections.RefusedEntry
-	nil,                                  // 54: svc.edge.v1.Connections.EvictedEntry
-	nil,                                  // 55: svc.edge.v1.Connections.Http2ErrorsEntry
-	nil,                                  // 56: svc.edge.v1.Connections.Http3ErrorsEntry
-	(*v1.ConfigPosition)(nil),            // 57: svc.node.v1.ConfigPosition
-	(*v1.FailedEntry)(nil),               // 58: svc.node.v1.FailedEntry
-	(*v1.SiteSecurity)(nil),              // 59: svc.node.v1.SiteSecurity
-	(*v1.GeoIp)(nil),                     // 60: svc.node.v1.GeoIp
-	(*v1.FailingSite)(nil),               // 61: svc.node.v1.FailingSite
-	(*v1.OriginHealth)(nil),              // 62: svc.node.v1.OriginHealth
-	(*v1.OriginTraffic)(nil),             // 63: svc.node.v1.OriginTraffic
-	(*v1.CacheUsage)(nil),                // 64: svc.node.v1.CacheUsage
-	(*v11.Entry)(nil),                    // 65: svc.config.v1.Entry
-	(*v11.EntryKey)(nil),                 // 66: svc.config.v1.EntryKey
-	(*v1.BanPosition)(nil),               // 67: svc.node.v1.BanPosition
-	(*v1.Ban)(nil),                       // 68: svc.node.v1.Ban
-	(*v1.OwnBanLift)(nil),                // 69: svc.node.v1.OwnBanLift
-	(*v1.SiteMinute)(nil),                // 70: svc.node.v1.SiteMinute
-	(*v1.StatsGap)(nil),                  // 71: svc.node.v1.StatsGap
-	(*v1.Vitals)(nil),                    // 72: svc.node.v1.Vitals
-	(*v1.ChallengeKeys)(nil),             // 73: svc.node.v1.ChallengeKeys
-	(*v1.SessionTicketKeys)(nil),         // 74: svc.node.v1.SessionTicketKeys
-	(*v1.AcmeToken)(nil),                 // 75: svc.node.v1.AcmeToken
-	(*v1.PurgeSecret)(nil),               // 76: svc.node.v1.PurgeSecret
-	(*v1.SubmitPurgeRequest)(nil),        // 77: svc.node.v1.SubmitPurgeRequest
-	(*v1.SubmitPurgeResponse)(nil),       // 78: svc.node.v1.SubmitPurgeResponse
-	(*v1.CertificateMaterial)(nil),       // 79: svc.node.v1.CertificateMaterial
-	(*v1.CertificateStaple)(nil),         // 80: svc.node.v1.CertificateStaple
-	(*v1.OwnBan)(nil),                    // 81: svc.node.v1.OwnBan
-	(*v1.SecurityEvent)(nil),             // 82: svc.node.v1.SecurityEvent
+	(*PrefetchRequest)(nil),              // 32: svc.edge.v1.PrefetchRequest
+	(*SetPurgeSecretRequest)(nil),        // 33: svc.edge.v1.SetPurgeSecretRequest
+	(*SetPurgeSecretResponse)(nil),       // 34: svc.edge.v1.SetPurgeSecretResponse
+	(*WatchPurgeRequestsRequest)(nil),    // 35: svc.edge.v1.WatchPurgeRequestsRequest
+	(*PurgeRequest)(nil),                 // 36: svc.edge.v1.PurgeRequest
+	(*AnswerPurgeRequestRequest)(nil),    // 37: svc.edge.v1.AnswerPurgeRequestRequest
+	(*AnswerPurgeRequestResponse)(nil),   // 38: svc.edge.v1.AnswerPurgeRequestResponse
+	(*PurgeRecord)(nil),                  // 39: svc.edge.v1.PurgeRecord
+	(*CertificateRecord)(nil),            // 40: svc.edge.v1.CertificateRecord
+	(*WatchSecurityRequest)(nil),         // 41: svc.edge.v1.WatchSecurityRequest
+	(*SecurityBatch)(nil),                // 42: svc.edge.v1.SecurityBatch
+	(*SiteLevelState)(nil),               // 43: svc.edge.v1.SiteLevelState
+	(*LevelState)(nil),                   // 44: svc.edge.v1.LevelState
+	(*PathLevelState)(nil),               // 45: svc.edge.v1.PathLevelState
+	(*RestoreSecurityRequest)(nil),       // 46: svc.edge.v1.RestoreSecurityRequest
+	(*RestoreSecurityResponse)(nil),      // 47: svc.edge.v1.RestoreSecurityResponse
+	(*JournalRecord)(nil),                // 48: svc.edge.v1.JournalRecord
+	(*JournalHeader)(nil),                // 49: svc.edge.v1.JournalHeader
+	(*ConfigChange)(nil),                 // 50: svc.edge.v1.ConfigChange
+	(*SecurityMark)(nil),                 // 51: svc.edge.v1.SecurityMark
+	(*BanChange)(nil),                    // 52: svc.edge.v1.BanChange
+	nil,                                  // 53: svc.edge.v1.TlsCounters.RefusedEntry
+	nil,                                  // 54: svc.edge.v1.Connections.RefusedEntry
+	nil,                                  // 55: svc.edge.v1.Connections.EvictedEntry
+	nil,                                  // 56: svc.edge.v1.Connections.Http2ErrorsEntry
+	nil,                                  // 57: svc.edge.v1.Connections.Http3ErrorsEntry
+	(*v1.ConfigPosition)(nil),            // 58: svc.node.v1.ConfigPosition
+	(*v1.FailedEntry)(nil),               // 59: svc.node.v1.FailedEntry
+	(*v1.SiteSecurity)(nil),              // 60: svc.node.v1.SiteSecurity
+	(*v1.GeoIp)(nil),                     // 61: svc.node.v1.GeoIp
+	(*v1.FailingSite)(nil),               // 62: svc.node.v1.FailingSite
+	(*v1.OriginHealth)(nil),              // 63: svc.node.v1.OriginHealth
+	(*v1.OriginTraffic)(nil),             // 64: svc.node.v1.OriginTraffic
+	(*v1.CacheUsage)(nil),                // 65: svc.node.v1.CacheUsage
+	(*v11.Entry)(nil),                    // 66: svc.config.v1.Entry
+	(*v11.EntryKey)(nil),                 // 67: svc.config.v1.EntryKey
+	(*v1.BanPosition)(nil),               // 68: svc.node.v1.BanPosition
+	(*v1.Ban)(nil),                       // 69: svc.node.v1.Ban
+	(*v1.OwnBanLift)(nil),                // 70: svc.node.v1.OwnBanLift
+	(*v1.SiteMinute)(nil),                // 71: svc.node.v1.SiteMinute
+	(*v1.StatsGap)(nil),                  // 72: svc.node.v1.StatsGap
+	(*v1.Vitals)(nil),                    // 73: svc.node.v1.Vitals
+	(*v1.ChallengeKeys)(nil),             // 74: svc.node.v1.ChallengeKeys
+	(*v1.SessionTicketKeys)(nil),         // 75: svc.node.v1.SessionTicketKeys
+	(*v1.AcmeToken)(nil),                 // 76: svc.node.v1.AcmeToken
+	(*v1.Prefetch)(nil),                  // 77: svc.node.v1.Prefetch
+	(*v1.PurgeSecret)(nil),               // 78: svc.node.v1.PurgeSecret
+	(*v1.SubmitPurgeRequest)(nil),        // 79: svc.node.v1.SubmitPurgeRequest
+	(*v1.SubmitPurgeResponse)(nil),       // 80: svc.node.v1.SubmitPurgeResponse
+	(*v1.CertificateMaterial)(nil),       // 81: svc.node.v1.CertificateMaterial
+	(*v1.CertificateStaple)(nil),         // 82: svc.node.v1.CertificateStaple
+	(*v1.OwnBan)(nil),                    // 83: svc.node.v1.OwnBan
+	(*v1.SecurityEvent)(nil),             // 84: svc.node.v1.SecurityEvent
+	(*v1.PrefetchState)(nil),             // 85: svc.node.v1.PrefetchState
 }
 var file_svc_edge_v1_edge_proto_depIdxs = []int32{
-	57, // 0: svc.edge.v1.GetStatusResponse.config:type_name -> svc.node.v1.ConfigPosition
+	58, // 0: svc.edge.v1.GetStatusResponse.config:type_name -> svc.node.v1.ConfigPosition
 	17, // 1: svc.edge.v1.GetStatusResponse.bans:type_name -> svc.edge.v1.BanState
-	58, // 2: svc.edge.v1.GetStatusResponse.failed:type_name -> svc.node.v1.FailedEntry
-	59, // 3: svc.edge.v1.GetStatusResponse.security:type_name -> svc.node.v1.SiteSecurity
+	59, // 2: svc.edge.v1.GetStatusResponse.failed:type_name -> svc.node.v1.FailedEntry
+	60, // 3: svc.edge.v1.GetStatusResponse.security:type_name -> svc.node.v1.SiteSecurity
 	6,  // 4: svc.edge.v1.GetStatusResponse.challenges:type_name -> svc.edge.v1.ChallengeCounters
 	5,  // 5: svc.edge.v1.GetStatusResponse.connections:type_name -> svc.edge.v1.Connections
-	60, // 6: svc.edge.v1.GetStatusResponse.geoip:type_name -> svc.node.v1.GeoIp
+	61, // 6: svc.edge.v1.GetStatusResponse.geoip:type_name -> svc.node.v1.GeoIp
 	3,  // 7: svc.edge.v1.GetStatusResponse.tls:type_name -> svc.edge.v1.TlsCounters
 	4,  // 8: svc.edge.v1.GetStatusResponse.port_problems:type_name -> svc.edge.v1.PortProblem
-	61, // 9: svc.edge.v1.GetStatusResponse.failing_sites:type_name -> svc.node.v1.FailingSite
-	62, // 10: svc.edge.v1.GetStatusResponse.origin_health:type_name -> svc.node.v1.OriginHealth
-	63, // 11: svc.edge.v1.GetStatusResponse.origin_traffic:type_name -> svc.node.v1.OriginTraffic
+	62, // 9: svc.edge.v1.GetStatusResponse.failing_sites:type_name -> svc.node.v1.FailingSite
+	63, // 10: svc.edge.v1.GetStatusResponse.origin_health:type_name -> svc.node.v1.OriginHealth
+	64, // 11: svc.edge.v1.GetStatusResponse.origin_traffic:type_name -> svc.node.v1.OriginTraffic
 	2,  // 12: svc.edge.v1.GetStatusResponse.purges:type_name -> svc.edge.v1.PurgeState
-	64, // 13: svc.edge.v1.GetStatusResponse.cache:type_name -> svc.node.v1.CacheUsage
-	52, // 14: svc.edge.v1.TlsCounters.refused:type_name -> svc.edge.v1.TlsCounters.RefusedEntry
-	53, // 15: svc.edge.v1.Connections.refused:type_name -> svc.edge.v1.Connections.RefusedEntry
-	54, // 16: svc.edge.v1.Connections.evicted:type_name -> svc.edge.v1.Connections.EvictedEntry
-	55, // 17: svc.edge.v1.Connections.http2_errors:type_name -> svc.edge.v1.Connections.Http2ErrorsEntry
-	56, // 18: svc.edge.v1.Connections.http3_errors:type_name -> svc.edge.v1.Connections.Http3ErrorsEntry
-	57, // 19: svc.edge.v1.ApplyConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
-	57, // 20: svc.edge.v1.ApplyConfigRequest.target:type_name -> svc.node.v1.ConfigPosition
-	65, // 21: svc.edge.v1.ApplyConfigRequest.upserts:type_name -> svc.config.v1.Entry
-	66, // 22: svc.edge.v1.ApplyConfigRequest.deletes:type_name -> svc.config.v1.EntryKey
-	66, // 23: svc.edge.v1.ApplyConfigRequest.unserved:type_name -> svc.config.v1.EntryKey
-	57, // 24: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
-	58, // 25: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
-	66, // 26: svc.edge.v1.ListFailingRequest.after:type_name -> svc.config.v1.EntryKey
-	57, // 27: svc.edge.v1.ListFailingResponse.position:type_name -> svc.node.v1.ConfigPosition
+	65, // 13: svc.edge.v1.GetStatusResponse.cache:type_name -> svc.node.v1.CacheUsage
+	53, // 14: svc.edge.v1.TlsCounters.refused:type_name -> svc.edge.v1.TlsCounters.RefusedEntry
+	54, // 15: svc.edge.v1.Connections.refused:type_name -> svc.edge.v1.Connections.RefusedEntry
+	55, // 16: svc.edge.v1.Connections.evicted:type_name -> svc.edge.v1.Connections.EvictedEntry
+	56, // 17: svc.edge.v1.Connections.http2_errors:type_name -> svc.edge.v1.Connections.Http2ErrorsEntry
+	57, // 18: svc.edge.v1.Connections.http3_errors:type_name -> svc.edge.v1.Connections.Http3ErrorsEntry
+	58, // 19: svc.edge.v1.ApplyConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
+	58, // 20: svc.edge.v1.ApplyConfigRequest.target:type_name -> svc.node.v1.ConfigPosition
+	66, // 21: svc.edge.v1.ApplyConfigRequest.upserts:type_name -> svc.config.v1.Entry
+	67, // 22: svc.edge.v1.ApplyConfigRequest.deletes:type_name -> svc.config.v1.EntryKey
+	67, // 23: svc.edge.v1.ApplyConfigRequest.unserved:type_name -> svc.config.v1.EntryKey
+	58, // 24: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
+	59, // 25: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
+	67, // 26: svc.edge.v1.ListFailingRequest.after:type_name -> svc.config.v1.EntryKey
+	58, // 27: svc.edge.v1.ListFailingResponse.position:type_name -> svc.node.v1.ConfigPosition
 	12, // 28: svc.edge.v1.ListFailingResponse.entries:type_name -> svc.edge.v1.FailingEntry
-	66, // 29: svc.edge.v1.FailingEntry.key:type_name -> svc.config.v1.EntryKey
-	67, // 30: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
-	67, // 31: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
-	68, // 32: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
-	69, // 33: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
+	67, // 29: svc.edge.v1.FailingEntry.key:type_name -> svc.config.v1.EntryKey
+	68, // 30: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
+	68, // 31: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
+	69, // 32: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
+	70, // 33: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
 	17, // 34: svc.edge.v1.ApplyBansResponse.state:type_name -> svc.edge.v1.BanState
-	67, // 35: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
-	70, // 36: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
-	71, // 37: svc.edge.v1.DrainStatsResponse.gaps:type_name -> svc.node.v1.StatsGap
-	57, // 38: svc.edge.v1.GetVitalsResponse.config:type_name -> svc.node.v1.ConfigPosition
-	72, // 39: svc.edge.v1.GetVitalsResponse.vitals:type_name -> svc.node.v1.Vitals
-	73, // 40: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
-	74, // 41: svc.edge.v1.SetSessionTicketKeysRequest.keys:type_name -> svc.node.v1.SessionTicketKeys
-	75, // 42: svc.edge.v1.SetAcmeTokensRequest.upserts:type_name -> svc.node.v1.AcmeToken
-	75, // 43: svc.edge.v1.SetAcmeTokensRequest.removed:type_name -> svc.node.v1.AcmeToken
+	68, // 35: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
+	71, // 36: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
+	72, // 37: svc.edge.v1.DrainStatsResponse.gaps:type_name -> svc.node.v1.StatsGap
+	58, // 38: svc.edge.v1.GetVitalsResponse.config:type_name -> svc.node.v1.ConfigPosition
+	73, // 39: svc.edge.v1.GetVitalsResponse.vitals:type_name -> svc.node.v1.Vitals
+	74, // 40: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
+	75, // 41: svc.edge.v1.SetSessionTicketKeysRequest.keys:type_name -> svc.node.v1.SessionTicketKeys
+	76, // 42: svc.edge.v1.SetAcmeTokensRequest.upserts:type_name -> svc.node.v1.AcmeToken
+	76, // 43: svc.edge.v1.SetAcmeTokensRequest.removed:type_name -> svc.node.v1.AcmeToken
 	30, // 44: svc.edge.v1.ApplyPurgesRequest.place:type_name -> svc.edge.v1.PurgePlace
-	76, // 45: svc.edge.v1.SetPurgeSecretRequest.secret:type_name -> svc.node.v1.PurgeSecret
-	77, // 46: svc.edge.v1.PurgeRequest.purge:type_name -> svc.node.v1.SubmitPurgeRequest
-	78, // 47: svc.edge.v1.AnswerPurgeRequestRequest.answer:type_name -> svc.node.v1.SubmitPurgeResponse
-	30, // 48: svc.edge.v1.PurgeRecord.place:type_name -> svc.edge.v1.PurgePlace
-	79, // 49: svc.edge.v1.CertificateRecord.material:type_name -> svc.node.v1.CertificateMaterial
-	80, // 50: svc.edge.v1.CertificateRecord.staple:type_name -> svc.node.v1.CertificateStaple
-	81, // 51: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
-	82, // 52: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
-	42, // 53: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
-	43, // 54: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
-	44, // 55: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
-	43, // 56: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
-	81, // 57: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
-	42, // 58: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
-	48, // 59: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
-	49, // 60: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
-	51, // 61: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
-	41, // 62: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
-	50, // 63: svc.edge.v1.JournalRecord.security_mark:type_name -> svc.edge.v1.SecurityMark
-	57, // 64: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
-	65, // 65: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
-	66, // 66: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
-	66, // 67: svc.edge.v1.ConfigChange.unserved:type_name -> svc.config.v1.EntryKey
-	69, // 68: svc.edge.v1.SecurityMark.lifted:type_name -> svc.node.v1.OwnBanLift
-	67, // 69: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
-	68, // 70: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
-	0,  // 71: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
-	7,  // 72: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
-	8,  // 73: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
-	10, // 74: svc.edge.v1.EdgeService.ListFailing:input_type -> svc.edge.v1.ListFailingRequest
-	13, // 75: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
-	14, // 76: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
-	15, // 77: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
-	18, // 78: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
-	20, // 79: svc.edge.v1.EdgeService.GetVitals:input_type -> svc.edge.v1.GetVitalsRequest
-	22, // 80: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
-	24, // 81: svc.edge.v1.EdgeService.ReadCertificates:input_type -> svc.edge.v1.ReadCertificatesRequest
-	25, // 82: svc.edge.v1.EdgeService.SetSessionTicketKeys:input_type -> svc.edge.v1.SetSessionTicketKeysRequest
-	27, // 83: svc.edge.v1.EdgeService.SetAcmeTokens:input_type -> svc.edge.v1.SetAcmeTokensRequest
-	29, // 84: svc.edge.v1.EdgeService.ApplyPurges:input_type -> svc.edge.v1.ApplyPurgesRequest
-	32, // 85: svc.edge.v1.EdgeService.SetPurgeSecret:input_type -> svc.edge.v1.SetPurgeSecretRequest
-	34, // 86: svc.edge.v1.EdgeService.WatchPurgeRequests:input_type -> svc.edge.v1.WatchPurgeRequestsRequest
-	36, // 87: svc.edge.v1.EdgeService.AnswerPurgeRequest:input_type -> svc.edge.v1.AnswerPurgeRequestRequest
-	40, // 88: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
-	45, // 89: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
-	1,  // 90: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
-	9,  // 91: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	9,  // 92: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	11, // 93: svc.edge.v1.EdgeService.ListFailing:output_type -> svc.edge.v1.ListFailingResponse
-	16, // 94: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
-	16, // 95: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
-	16, // 96: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
-	19, // 97: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
-	21, // 98: svc.edge.v1.EdgeService.GetVitals:output_type -> svc.edge.v1.GetVitalsResponse
-	23, // 99: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
-	9,  // 100: svc.edge.v1.EdgeService.ReadCertificates:output_type -> svc.edge.v1.ApplyConfigResponse
-	26, // 101: svc.edge.v1.EdgeService.SetSessionTicketKeys:output_type -> svc.edge.v1.SetSessionTicketKeysResponse
-	28, // 102: svc.edge.v1.EdgeService.SetAcmeTokens:output_type -> svc.edge.v1.SetAcmeTokensResponse
-	31, // 103: svc.edge.v1.EdgeService.ApplyPurges:output_type -> svc.edge.v1.ApplyPurgesResponse
-	33, // 104: svc.edge.v1.EdgeService.SetPurgeSecret:output_type -> svc.edge.v1.SetPurgeSecretResponse
-	35, // 105: svc.edge.v1.EdgeService.WatchPurgeRequests:output_type -> svc.edge.v1.PurgeRequest
-	37, // 106: svc.edge.v1.EdgeService.AnswerPurgeRequest:output_type -> svc.edge.v1.AnswerPurgeRequestResponse
-	41, // 107: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
-	46, // 108: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
-	90, // [90:109] is the sub-list for method output_type
-	71, // [71:90] is the sub-list for method input_type
-	71, // [71:71] is the sub-list for extension type_name
-	71, // [71:71] is the sub-list for extension extendee
-	0,  // [0:71] is the sub-list for field type_name
+	77, // 45: svc.edge.v1.PrefetchRequest.prefetch:type_name -> svc.node.v1.Prefetch
+	78, // 46: svc.edge.v1.SetPurgeSecretRequest.secret:type_name -> svc.node.v1.PurgeSecret
+	79, // 47: svc.edge.v1.PurgeRequest.purge:type_name -> svc.node.v1.SubmitPurgeRequest
+	80, // 48: svc.edge.v1.AnswerPurgeRequestRequest.answer:type_name -> svc.node.v1.SubmitPurgeResponse
+	30, // 49: svc.edge.v1.PurgeRecord.place:type_name -> svc.edge.v1.PurgePlace
+	81, // 50: svc.edge.v1.CertificateRecord.material:type_name -> svc.node.v1.CertificateMaterial
+	82, // 51: svc.edge.v1.CertificateRecord.staple:type_name -> svc.node.v1.CertificateStaple
+	83, // 52: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
+	84, // 53: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
+	43, // 54: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
+	44, // 55: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
+	45, // 56: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
+	44, // 57: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
+	83, // 58: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
+	43, // 59: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
+	49, // 60: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
+	50, // 61: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
+	52, // 62: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
+	42, // 63: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
+	51, // 64: svc.edge.v1.JournalRecord.security_mark:type_name -> svc.edge.v1.SecurityMark
+	58, // 65: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
+	66, // 66: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
+	67, // 67: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
+	67, // 68: svc.edge.v1.ConfigChange.unserved:type_name -> svc.config.v1.EntryKey
+	70, // 69: svc.edge.v1.SecurityMark.lifted:type_name -> svc.node.v1.OwnBanLift
+	68, // 70: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
+	69, // 71: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
+	0,  // 72: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
+	7,  // 73: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
+	8,  // 74: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
+	10, // 75: svc.edge.v1.EdgeService.ListFailing:input_type -> svc.edge.v1.ListFailingRequest
+	13, // 76: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
+	14, // 77: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
+	15, // 78: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
+	18, // 79: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
+	20, // 80: svc.edge.v1.EdgeService.GetVitals:input_type -> svc.edge.v1.GetVitalsRequest
+	22, // 81: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
+	24, // 82: svc.edge.v1.EdgeService.ReadCertificates:input_type -> svc.edge.v1.ReadCertificatesRequest
+	25, // 83: svc.edge.v1.EdgeService.SetSessionTicketKeys:input_type -> svc.edge.v1.SetSessionTicketKeysRequest
+	27, // 84: svc.edge.v1.EdgeService.SetAcmeTokens:input_type -> svc.edge.v1.SetAcmeTokensRequest
+	29, // 85: svc.edge.v1.EdgeService.ApplyPurges:input_type -> svc.edge.v1.ApplyPurgesRequest
+	32, // 86: svc.edge.v1.EdgeService.Prefetch:input_type -> svc.edge.v1.PrefetchRequest
+	33, // 87: svc.edge.v1.EdgeService.SetPurgeSecret:input_type -> svc.edge.v1.SetPurgeSecretRequest
+	35, // 88: svc.edge.v1.EdgeService.WatchPurgeRequests:input_type -> svc.edge.v1.WatchPurgeRequestsRequest
+	37, // 89: svc.edge.v1.EdgeService.AnswerPurgeRequest:input_type -> svc.edge.v1.AnswerPurgeRequestRequest
+	41, // 90: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
+	46, // 91: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
+	1,  // 92: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
+	9,  // 93: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	9,  // 94: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	11, // 95: svc.edge.v1.EdgeService.ListFailing:output_type -> svc.edge.v1.ListFailingResponse
+	16, // 96: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
+	16, // 97: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
+	16, // 98: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
+	19, // 99: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
+	21, // 100: svc.edge.v1.EdgeService.GetVitals:output_type -> svc.edge.v1.GetVitalsResponse
+	23, // 101: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
+	9,  // 102: svc.edge.v1.EdgeService.ReadCertificates:output_type -> svc.edge.v1.ApplyConfigResponse
+	26, // 103: svc.edge.v1.EdgeService.SetSessionTicketKeys:output_type -> svc.edge.v1.SetSessionTicketKeysResponse
+	28, // 104: svc.edge.v1.EdgeService.SetAcmeTokens:output_type -> svc.edge.v1.SetAcmeTokensResponse
+	31, // 105: svc.edge.v1.EdgeService.ApplyPurges:output_type -> svc.edge.v1.ApplyPurgesResponse
+	85, // 106: svc.edge.v1.EdgeService.Prefetch:output_type -> svc.node.v1.PrefetchState
+	34, // 107: svc.edge.v1.EdgeService.SetPurgeSecret:output_type -> svc.edge.v1.SetPurgeSecretResponse
+	36, // 108: svc.edge.v1.EdgeService.WatchPurgeRequests:output_type -> svc.edge.v1.PurgeRequest
+	38, // 109: svc.edge.v1.EdgeService.AnswerPurgeRequest:output_type -> svc.edge.v1.AnswerPurgeRequestResponse
+	42, // 110: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
+	47, // 111: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
+	92, // [92:112] is the sub-list for method output_type
+	72, // [72:92] is the sub-list for method input_type
+	72, // [72:72] is the sub-list for extension type_name
+	72, // [72:72] is the sub-list for extension extendee
+	0,  // [0:72] is the sub-list for field type_name
 }
 
 func init() { file_svc_edge_v1_edge_proto_init() }
@@ -3732,11 +3795,11 @@ func file_svc_edge_v1_edge_proto_init() {
 	if File_svc_edge_v1_edge_proto != nil {
 		return
 	}
-	file_svc_edge_v1_edge_proto_msgTypes[39].OneofWrappers = []any{
+	file_svc_edge_v1_edge_proto_msgTypes[40].OneofWrappers = []any{
 		(*CertificateRecord_Material)(nil),
 		(*CertificateRecord_Staple)(nil),
 	}
-	file_svc_edge_v1_edge_proto_msgTypes[47].OneofWrappers = []any{
+	file_svc_edge_v1_edge_proto_msgTypes[48].OneofWrappers = []any{
 		(*JournalRecord_Header)(nil),
 		(*JournalRecord_Config)(nil),
 		(*JournalRecord_Bans)(nil),
@@ -3749,7 +3812,7 @@ func file_svc_edge_v1_edge_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_edge_v1_edge_proto_rawDesc), len(file_svc_edge_v1_edge_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   57,
+			NumMessages:   58,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -3129,7 +3129,7 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x15RULE_EVENT_CHALLENGED\x10\x04\x12\x19\n" +
 	"\x15RULE_EVENT_REDIRECTED\x10\x05\x12\x16\n" +
 	"\x12RULE_EVENT_APPLIED\x10\x06\x12\x1a\n" +
-	"\x16RULE_EVENT_WAF_MATCHED\x10\a2\xfa\f\n" +
+	"\x16RULE_EVENT_WAF_MATCHED\x10\a2\xcc\r\n" +
 	"\vNodeService\x12A\n" +
 	"\x06Enroll\x12\x1a.svc.node.v1.EnrollRequest\x1a\x1b.svc.node.v1.EnrollResponse\x12_\n" +
 	"\x10RenewCertificate\x12$.svc.node.v1.RenewCertificateRequest\x1a%.svc.node.v1.RenewCertificateResponse\x12=\n" +
@@ -3149,7 +3149,8 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x0eReportSecurity\x12\".svc.node.v1.ReportSecurityRequest\x1a#.svc.node.v1.ReportSecurityResponse\x12S\n" +
 	"\fReportVitals\x12 .svc.node.v1.ReportVitalsRequest\x1a!.svc.node.v1.ReportVitalsResponse\x12J\n" +
 	"\tTakeTasks\x12\x1d.svc.node.v1.TakeTasksRequest\x1a\x1e.svc.node.v1.TakeTasksResponse\x12P\n" +
-	"\vReportTasks\x12\x1f.svc.node.v1.ReportTasksRequest\x1a .svc.node.v1.ReportTasksResponse\x12Y\n" +
+	"\vReportTasks\x12\x1f.svc.node.v1.ReportTasksRequest\x1a .svc.node.v1.ReportTasksResponse\x12P\n" +
+	"\vGetPrefetch\x12\x1f.svc.node.v1.GetPrefetchRequest\x1a .svc.node.v1.GetPrefetchResponse\x12Y\n" +
 	"\x0eGetPurgeSecret\x12\".svc.node.v1.GetPurgeSecretRequest\x1a#.svc.node.v1.GetPurgeSecretResponse\x12P\n" +
 	"\vSubmitPurge\x12\x1f.svc.node.v1.SubmitPurgeRequest\x1a .svc.node.v1.SubmitPurgeResponseB'Z%edge.svc/caddy/gen/svc/node/v1;nodev1b\x06proto3"
 
@@ -3222,21 +3223,23 @@ var file_svc_node_v1_node_proto_goTypes = []any{
 	(*ReportSecurityRequest)(nil),        // 51: svc.node.v1.ReportSecurityRequest
 	(*TakeTasksRequest)(nil),             // 52: svc.node.v1.TakeTasksRequest
 	(*ReportTasksRequest)(nil),           // 53: svc.node.v1.ReportTasksRequest
-	(*GetPurgeSecretRequest)(nil),        // 54: svc.node.v1.GetPurgeSecretRequest
-	(*SubmitPurgeRequest)(nil),           // 55: svc.node.v1.SubmitPurgeRequest
-	(*GetConfigResponse)(nil),            // 56: svc.node.v1.GetConfigResponse
-	(*GetBansResponse)(nil),              // 57: svc.node.v1.GetBansResponse
-	(*ReportBansResponse)(nil),           // 58: svc.node.v1.ReportBansResponse
-	(*GetChallengeKeysResponse)(nil),     // 59: svc.node.v1.GetChallengeKeysResponse
-	(*GetCertificatesResponse)(nil),      // 60: svc.node.v1.GetCertificatesResponse
-	(*GetSessionTicketKeysResponse)(nil), // 61: svc.node.v1.GetSessionTicketKeysResponse
-	(*GetAcmeTokensResponse)(nil),        // 62: svc.node.v1.GetAcmeTokensResponse
-	(*GetFeedResponse)(nil),              // 63: svc.node.v1.GetFeedResponse
-	(*ReportSecurityResponse)(nil),       // 64: svc.node.v1.ReportSecurityResponse
-	(*TakeTasksResponse)(nil),            // 65: svc.node.v1.TakeTasksResponse
-	(*ReportTasksResponse)(nil),          // 66: svc.node.v1.ReportTasksResponse
-	(*GetPurgeSecretResponse)(nil),       // 67: svc.node.v1.GetPurgeSecretResponse
-	(*SubmitPurgeResponse)(nil),          // 68: svc.node.v1.SubmitPurgeResponse
+	(*GetPrefetchRequest)(nil),           // 54: svc.node.v1.GetPrefetchRequest
+	(*GetPurgeSecretRequest)(nil),        // 55: svc.node.v1.GetPurgeSecretRequest
+	(*SubmitPurgeRequest)(nil),           // 56: svc.node.v1.SubmitPurgeRequest
+	(*GetConfigResponse)(nil),            // 57: svc.node.v1.GetConfigResponse
+	(*GetBansResponse)(nil),              // 58: svc.node.v1.GetBansResponse
+	(*ReportBansResponse)(nil),           // 59: svc.node.v1.ReportBansResponse
+	(*GetChallengeKeysResponse)(nil),     // 60: svc.node.v1.GetChallengeKeysResponse
+	(*GetCertificatesResponse)(nil),      // 61: svc.node.v1.GetCertificatesResponse
+	(*GetSessionTicketKeysResponse)(nil), // 62: svc.node.v1.GetSessionTicketKeysResponse
+	(*GetAcmeTokensResponse)(nil),        // 63: svc.node.v1.GetAcmeTokensResponse
+	(*GetFeedResponse)(nil),              // 64: svc.node.v1.GetFeedResponse
+	(*ReportSecurityResponse)(nil),       // 65: svc.node.v1.ReportSecurityResponse
+	(*TakeTasksResponse)(nil),            // 66: svc.node.v1.TakeTasksResponse
+	(*ReportTasksResponse)(nil),          // 67: svc.node.v1.ReportTasksResponse
+	(*GetPrefetchResponse)(nil),          // 68: svc.node.v1.GetPrefetchResponse
+	(*GetPurgeSecretResponse)(nil),       // 69: svc.node.v1.GetPurgeSecretResponse
+	(*SubmitPurgeResponse)(nil),          // 70: svc.node.v1.SubmitPurgeResponse
 }
 var file_svc_node_v1_node_proto_depIdxs = []int32{
 	5,  // 0: svc.node.v1.EnrollRequest.info:type_name -> svc.node.v1.NodeInfo
@@ -3307,30 +3310,32 @@ var file_svc_node_v1_node_proto_depIdxs = []int32{
 	19, // 65: svc.node.v1.NodeService.ReportVitals:input_type -> svc.node.v1.ReportVitalsRequest
 	52, // 66: svc.node.v1.NodeService.TakeTasks:input_type -> svc.node.v1.TakeTasksRequest
 	53, // 67: svc.node.v1.NodeService.ReportTasks:input_type -> svc.node.v1.ReportTasksRequest
-	54, // 68: svc.node.v1.NodeService.GetPurgeSecret:input_type -> svc.node.v1.GetPurgeSecretRequest
-	55, // 69: svc.node.v1.NodeService.SubmitPurge:input_type -> svc.node.v1.SubmitPurgeRequest
-	2,  // 70: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
-	4,  // 71: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
-	9,  // 72: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
-	17, // 73: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
-	29, // 74: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
-	56, // 75: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
-	57, // 76: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
-	58, // 77: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
-	31, // 78: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
-	59, // 79: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
-	60, // 80: svc.node.v1.NodeService.GetCertificates:output_type -> svc.node.v1.GetCertificatesResponse
-	61, // 81: svc.node.v1.NodeService.GetSessionTicketKeys:output_type -> svc.node.v1.GetSessionTicketKeysResponse
-	62, // 82: svc.node.v1.NodeService.GetAcmeTokens:output_type -> svc.node.v1.GetAcmeTokensResponse
-	63, // 83: svc.node.v1.NodeService.GetFeed:output_type -> svc.node.v1.GetFeedResponse
-	64, // 84: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
-	20, // 85: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
-	65, // 86: svc.node.v1.NodeService.TakeTasks:output_type -> svc.node.v1.TakeTasksResponse
-	66, // 87: svc.node.v1.NodeService.ReportTasks:output_type -> svc.node.v1.ReportTasksResponse
-	67, // 88: svc.node.v1.NodeService.GetPurgeSecret:output_type -> svc.node.v1.GetPurgeSecretResponse
-	68, // 89: svc.node.v1.NodeService.SubmitPurge:output_type -> svc.node.v1.SubmitPurgeResponse
-	70, // [70:90] is the sub-list for method output_type
-	50, // [50:70] is the sub-list for method input_type
+	54, // 68: svc.node.v1.NodeService.GetPrefetch:input_type -> svc.node.v1.GetPrefetchRequest
+	55, // 69: svc.node.v1.NodeService.GetPurgeSecret:input_type -> svc.node.v1.GetPurgeSecretRequest
+	56, // 70: svc.node.v1.NodeService.SubmitPurge:input_type -> svc.node.v1.SubmitPurgeRequest
+	2,  // 71: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
+	4,  // 72: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
+	9,  // 73: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
+	17, // 74: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
+	29, // 75: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
+	57, // 76: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
+	58, // 77: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
+	59, // 78: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
+	31, // 79: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
+	60, // 80: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
+	61, // 81: svc.node.v1.NodeService.GetCertificates:output_type -> svc.node.v1.GetCertificatesResponse
+	62, // 82: svc.node.v1.NodeService.GetSessionTicketKeys:output_type -> svc.node.v1.GetSessionTicketKeysResponse
+	63, // 83: svc.node.v1.NodeService.GetAcmeTokens:output_type -> svc.node.v1.GetAcmeTokensResponse
+	64, // 84: svc.node.v1.NodeService.GetFeed:output_type -> svc.node.v1.GetFeedResponse
+	65, // 85: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
+	20, // 86: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
+	66, // 87: svc.node.v1.NodeService.TakeTasks:output_type -> svc.node.v1.TakeTasksResponse
+	67, // 88: svc.node.v1.NodeService.ReportTasks:output_type -> svc.node.v1.ReportTasksResponse
+	68, // 89: svc.node.v1.NodeService.GetPrefetch:output_type -> svc.node.v1.GetPrefetchResponse
+	69, // 90: svc.node.v1.NodeService.GetPurgeSecret:output_type -> svc.node.v1.GetPurgeSecretResponse
+	70, // 91: svc.node.v1.NodeService.SubmitPurge:output_type -> svc.node.v1.SubmitPurgeResponse
+	71, // [71:92] is the sub-list for method output_type
+	50, // [50:71] is the sub-list for method input_type
 	50, // [50:50] is the sub-list for extension type_name
 	50, // [50:50] is the sub-list for extension extendee
 	0,  // [0:50] is the sub-list for field type_name

@@ -245,7 +245,9 @@ type TaskResult struct {
 	// "" = done; "task_unsupported" and "task_failed" of every kind, others of the kind.
 	Code string `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"`
 	// At most 16 KiB, in the message of the kind; empty with a code.
-	Output        []byte `protobuf:"bytes,4,opt,name=output,proto3" json:"output,omitempty"`
+	Output []byte `protobuf:"bytes,4,opt,name=output,proto3" json:"output,omitempty"`
+	// The task goes on; output is how far it is. The lease stays.
+	Running       bool `protobuf:"varint,5,opt,name=running,proto3" json:"running,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -306,6 +308,13 @@ func (x *TaskResult) GetOutput() []byte {
 		return x.Output
 	}
 	return nil
+}
+
+func (x *TaskResult) GetRunning() bool {
+	if x != nil {
+		return x.Running
+	}
+	return false
 }
 
 type ReportTasksResponse struct {
@@ -606,6 +615,315 @@ func (x *OriginTestStep) GetFailure() string {
 	return ""
 }
 
+// Kind "prefetch": has the data plane fetch what a cache task names. The output is a PrefetchState.
+type PrefetchTaskInput struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	CacheTaskId   string                 `protobuf:"bytes,1,opt,name=cache_task_id,json=cacheTaskId,proto3" json:"cache_task_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PrefetchTaskInput) Reset() {
+	*x = PrefetchTaskInput{}
+	mi := &file_svc_node_v1_tasks_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PrefetchTaskInput) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PrefetchTaskInput) ProtoMessage() {}
+
+func (x *PrefetchTaskInput) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_tasks_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PrefetchTaskInput.ProtoReflect.Descriptor instead.
+func (*PrefetchTaskInput) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_tasks_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *PrefetchTaskInput) GetCacheTaskId() string {
+	if x != nil {
+		return x.CacheTaskId
+	}
+	return ""
+}
+
+type GetPrefetchRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	CacheTaskId   string                 `protobuf:"bytes,1,opt,name=cache_task_id,json=cacheTaskId,proto3" json:"cache_task_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetPrefetchRequest) Reset() {
+	*x = GetPrefetchRequest{}
+	mi := &file_svc_node_v1_tasks_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetPrefetchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetPrefetchRequest) ProtoMessage() {}
+
+func (x *GetPrefetchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_tasks_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetPrefetchRequest.ProtoReflect.Descriptor instead.
+func (*GetPrefetchRequest) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_tasks_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *GetPrefetchRequest) GetCacheTaskId() string {
+	if x != nil {
+		return x.CacheTaskId
+	}
+	return ""
+}
+
+type GetPrefetchResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Unset where the task is gone.
+	Prefetch      *Prefetch `protobuf:"bytes,1,opt,name=prefetch,proto3" json:"prefetch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetPrefetchResponse) Reset() {
+	*x = GetPrefetchResponse{}
+	mi := &file_svc_node_v1_tasks_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetPrefetchResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetPrefetchResponse) ProtoMessage() {}
+
+func (x *GetPrefetchResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_tasks_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetPrefetchResponse.ProtoReflect.Descriptor instead.
+func (*GetPrefetchResponse) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_tasks_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *GetPrefetchResponse) GetPrefetch() *Prefetch {
+	if x != nil {
+		return x.Prefetch
+	}
+	return nil
+}
+
+type Prefetch struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// At most 500, of sites of the node's cluster.
+	Urls []string `protobuf:"bytes,1,rep,name=urls,proto3" json:"urls,omitempty"`
+	// The URL is that of a sitemap.
+	Sitemap bool `protobuf:"varint,2,opt,name=sitemap,proto3" json:"sitemap,omitempty"`
+	// URLs of the sitemap that are fetched.
+	MaxUrls       uint32 `protobuf:"varint,3,opt,name=max_urls,json=maxUrls,proto3" json:"max_urls,omitempty"`
+	Desktop       bool   `protobuf:"varint,4,opt,name=desktop,proto3" json:"desktop,omitempty"`
+	Mobile        bool   `protobuf:"varint,5,opt,name=mobile,proto3" json:"mobile,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Prefetch) Reset() {
+	*x = Prefetch{}
+	mi := &file_svc_node_v1_tasks_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Prefetch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Prefetch) ProtoMessage() {}
+
+func (x *Prefetch) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_tasks_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Prefetch.ProtoReflect.Descriptor instead.
+func (*Prefetch) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_tasks_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Prefetch) GetUrls() []string {
+	if x != nil {
+		return x.Urls
+	}
+	return nil
+}
+
+func (x *Prefetch) GetSitemap() bool {
+	if x != nil {
+		return x.Sitemap
+	}
+	return false
+}
+
+func (x *Prefetch) GetMaxUrls() uint32 {
+	if x != nil {
+		return x.MaxUrls
+	}
+	return 0
+}
+
+func (x *Prefetch) GetDesktop() bool {
+	if x != nil {
+		return x.Desktop
+	}
+	return false
+}
+
+func (x *Prefetch) GetMobile() bool {
+	if x != nil {
+		return x.Mobile
+	}
+	return false
+}
+
+// How far a prefetch is, and how it ended.
+type PrefetchState struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Total     uint32                 `protobuf:"varint,1,opt,name=total,proto3" json:"total,omitempty"`
+	Succeeded uint32                 `protobuf:"varint,2,opt,name=succeeded,proto3" json:"succeeded,omitempty"`
+	Failed    uint32                 `protobuf:"varint,3,opt,name=failed,proto3" json:"failed,omitempty"`
+	// "" while it goes on, or when all succeeded; else prefetch_failed, prefetch_timeout, sitemap_failed or sitemap_empty.
+	Code string `protobuf:"bytes,4,opt,name=code,proto3" json:"code,omitempty"`
+	// Of the first failure: the URL; status, connect_failed, timeout, https_unsupported, invalid, too_large or other; the status
+	// of the response, 0 for none.
+	Url           string `protobuf:"bytes,5,opt,name=url,proto3" json:"url,omitempty"`
+	Reason        string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	Status        uint32 `protobuf:"varint,7,opt,name=status,proto3" json:"status,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PrefetchState) Reset() {
+	*x = PrefetchState{}
+	mi := &file_svc_node_v1_tasks_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PrefetchState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PrefetchState) ProtoMessage() {}
+
+func (x *PrefetchState) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_tasks_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PrefetchState.ProtoReflect.Descriptor instead.
+func (*PrefetchState) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_tasks_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *PrefetchState) GetTotal() uint32 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *PrefetchState) GetSucceeded() uint32 {
+	if x != nil {
+		return x.Succeeded
+	}
+	return 0
+}
+
+func (x *PrefetchState) GetFailed() uint32 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *PrefetchState) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *PrefetchState) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *PrefetchState) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *PrefetchState) GetStatus() uint32 {
+	if x != nil {
+		return x.Status
+	}
+	return 0
+}
+
 var File_svc_node_v1_tasks_proto protoreflect.FileDescriptor
 
 const file_svc_node_v1_tasks_proto_rawDesc = "" +
@@ -622,13 +940,14 @@ const file_svc_node_v1_tasks_proto_rawDesc = "" +
 	"\x05input\x18\x04 \x01(\fR\x05input\x12\x19\n" +
 	"\blease_ms\x18\x05 \x01(\rR\aleaseMs\"G\n" +
 	"\x12ReportTasksRequest\x121\n" +
-	"\aresults\x18\x01 \x03(\v2\x17.svc.node.v1.TaskResultR\aresults\"b\n" +
+	"\aresults\x18\x01 \x03(\v2\x17.svc.node.v1.TaskResultR\aresults\"|\n" +
 	"\n" +
 	"TaskResult\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\rR\aattempt\x12\x12\n" +
 	"\x04code\x18\x03 \x01(\tR\x04code\x12\x16\n" +
-	"\x06output\x18\x04 \x01(\fR\x06output\"/\n" +
+	"\x06output\x18\x04 \x01(\fR\x06output\x12\x18\n" +
+	"\arunning\x18\x05 \x01(\bR\arunning\"/\n" +
 	"\x13ReportTasksResponse\x12\x18\n" +
 	"\arefused\x18\x01 \x03(\tR\arefused\"\x80\x02\n" +
 	"\x0fOriginTestInput\x12\x18\n" +
@@ -654,7 +973,27 @@ const file_svc_node_v1_tasks_proto_rawDesc = "" +
 	"\x0eOriginTestStep\x12\x12\n" +
 	"\x04step\x18\x01 \x01(\tR\x04step\x12\"\n" +
 	"\fmilliseconds\x18\x02 \x01(\rR\fmilliseconds\x12\x18\n" +
-	"\afailure\x18\x03 \x01(\tR\afailureB'Z%edge.svc/caddy/gen/svc/node/v1;nodev1b\x06proto3"
+	"\afailure\x18\x03 \x01(\tR\afailure\"7\n" +
+	"\x11PrefetchTaskInput\x12\"\n" +
+	"\rcache_task_id\x18\x01 \x01(\tR\vcacheTaskId\"8\n" +
+	"\x12GetPrefetchRequest\x12\"\n" +
+	"\rcache_task_id\x18\x01 \x01(\tR\vcacheTaskId\"H\n" +
+	"\x13GetPrefetchResponse\x121\n" +
+	"\bprefetch\x18\x01 \x01(\v2\x15.svc.node.v1.PrefetchR\bprefetch\"\x85\x01\n" +
+	"\bPrefetch\x12\x12\n" +
+	"\x04urls\x18\x01 \x03(\tR\x04urls\x12\x18\n" +
+	"\asitemap\x18\x02 \x01(\bR\asitemap\x12\x19\n" +
+	"\bmax_urls\x18\x03 \x01(\rR\amaxUrls\x12\x18\n" +
+	"\adesktop\x18\x04 \x01(\bR\adesktop\x12\x16\n" +
+	"\x06mobile\x18\x05 \x01(\bR\x06mobile\"\xb1\x01\n" +
+	"\rPrefetchState\x12\x14\n" +
+	"\x05total\x18\x01 \x01(\rR\x05total\x12\x1c\n" +
+	"\tsucceeded\x18\x02 \x01(\rR\tsucceeded\x12\x16\n" +
+	"\x06failed\x18\x03 \x01(\rR\x06failed\x12\x12\n" +
+	"\x04code\x18\x04 \x01(\tR\x04code\x12\x10\n" +
+	"\x03url\x18\x05 \x01(\tR\x03url\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x16\n" +
+	"\x06status\x18\a \x01(\rR\x06statusB'Z%edge.svc/caddy/gen/svc/node/v1;nodev1b\x06proto3"
 
 var (
 	file_svc_node_v1_tasks_proto_rawDescOnce sync.Once
@@ -668,7 +1007,7 @@ func file_svc_node_v1_tasks_proto_rawDescGZIP() []byte {
 	return file_svc_node_v1_tasks_proto_rawDescData
 }
 
-var file_svc_node_v1_tasks_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_svc_node_v1_tasks_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_svc_node_v1_tasks_proto_goTypes = []any{
 	(*TakeTasksRequest)(nil),    // 0: svc.node.v1.TakeTasksRequest
 	(*TakeTasksResponse)(nil),   // 1: svc.node.v1.TakeTasksResponse
@@ -679,16 +1018,22 @@ var file_svc_node_v1_tasks_proto_goTypes = []any{
 	(*OriginTestInput)(nil),     // 6: svc.node.v1.OriginTestInput
 	(*OriginTestOutput)(nil),    // 7: svc.node.v1.OriginTestOutput
 	(*OriginTestStep)(nil),      // 8: svc.node.v1.OriginTestStep
+	(*PrefetchTaskInput)(nil),   // 9: svc.node.v1.PrefetchTaskInput
+	(*GetPrefetchRequest)(nil),  // 10: svc.node.v1.GetPrefetchRequest
+	(*GetPrefetchResponse)(nil), // 11: svc.node.v1.GetPrefetchResponse
+	(*Prefetch)(nil),            // 12: svc.node.v1.Prefetch
+	(*PrefetchState)(nil),       // 13: svc.node.v1.PrefetchState
 }
 var file_svc_node_v1_tasks_proto_depIdxs = []int32{
-	2, // 0: svc.node.v1.TakeTasksResponse.tasks:type_name -> svc.node.v1.Task
-	4, // 1: svc.node.v1.ReportTasksRequest.results:type_name -> svc.node.v1.TaskResult
-	8, // 2: svc.node.v1.OriginTestOutput.steps:type_name -> svc.node.v1.OriginTestStep
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	2,  // 0: svc.node.v1.TakeTasksResponse.tasks:type_name -> svc.node.v1.Task
+	4,  // 1: svc.node.v1.ReportTasksRequest.results:type_name -> svc.node.v1.TaskResult
+	8,  // 2: svc.node.v1.OriginTestOutput.steps:type_name -> svc.node.v1.OriginTestStep
+	12, // 3: svc.node.v1.GetPrefetchResponse.prefetch:type_name -> svc.node.v1.Prefetch
+	4,  // [4:4] is the sub-list for method output_type
+	4,  // [4:4] is the sub-list for method input_type
+	4,  // [4:4] is the sub-list for extension type_name
+	4,  // [4:4] is the sub-list for extension extendee
+	0,  // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_svc_node_v1_tasks_proto_init() }
@@ -702,7 +1047,7 @@ func file_svc_node_v1_tasks_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_node_v1_tasks_proto_rawDesc), len(file_svc_node_v1_tasks_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

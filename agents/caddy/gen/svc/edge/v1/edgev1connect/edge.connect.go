@@ -11,6 +11,7 @@ import (
 	connect "connectrpc.com/connect"
 	context "context"
 	v1 "edge.svc/caddy/gen/svc/edge/v1"
+	v11 "edge.svc/caddy/gen/svc/node/v1"
 	errors "errors"
 	http "net/http"
 	strings "strings"
@@ -69,6 +70,8 @@ const (
 	EdgeServiceSetAcmeTokensProcedure = "/svc.edge.v1.EdgeService/SetAcmeTokens"
 	// EdgeServiceApplyPurgesProcedure is the fully-qualified name of the EdgeService's ApplyPurges RPC.
 	EdgeServiceApplyPurgesProcedure = "/svc.edge.v1.EdgeService/ApplyPurges"
+	// EdgeServicePrefetchProcedure is the fully-qualified name of the EdgeService's Prefetch RPC.
+	EdgeServicePrefetchProcedure = "/svc.edge.v1.EdgeService/Prefetch"
 	// EdgeServiceSetPurgeSecretProcedure is the fully-qualified name of the EdgeService's
 	// SetPurgeSecret RPC.
 	EdgeServiceSetPurgeSecretProcedure = "/svc.edge.v1.EdgeService/SetPurgeSecret"
@@ -118,6 +121,9 @@ type EdgeServiceClient interface {
 	SetAcmeTokens(context.Context, *connect.Request[v1.SetAcmeTokensRequest]) (*connect.Response[v1.SetAcmeTokensResponse], error)
 	// Puts purges in force, for good: when it answers they are on disk. Purges that came before do no harm.
 	ApplyPurges(context.Context, *connect.Request[v1.ApplyPurgesRequest]) (*connect.Response[v1.ApplyPurgesResponse], error)
+	// Fetches URLs as visitors would, so that responses are stored; states as it goes on, about one a second. The last one is the
+	// result.
+	Prefetch(context.Context, *connect.Request[v1.PrefetchRequest]) (*connect.ServerStreamForClient[v11.PrefetchState], error)
 	SetPurgeSecret(context.Context, *connect.Request[v1.SetPurgeSecretRequest]) (*connect.Response[v1.SetPurgeSecretResponse], error)
 	// PURGE requests of clients with the right key, while they wait. A later stream ends the one before.
 	WatchPurgeRequests(context.Context, *connect.Request[v1.WatchPurgeRequestsRequest]) (*connect.ServerStreamForClient[v1.PurgeRequest], error)
@@ -226,6 +232,12 @@ func NewEdgeServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(edgeServiceMethods.ByName("ApplyPurges")),
 			connect.WithClientOptions(opts...),
 		),
+		prefetch: connect.NewClient[v1.PrefetchRequest, v11.PrefetchState](
+			httpClient,
+			baseURL+EdgeServicePrefetchProcedure,
+			connect.WithSchema(edgeServiceMethods.ByName("Prefetch")),
+			connect.WithClientOptions(opts...),
+		),
 		setPurgeSecret: connect.NewClient[v1.SetPurgeSecretRequest, v1.SetPurgeSecretResponse](
 			httpClient,
 			baseURL+EdgeServiceSetPurgeSecretProcedure,
@@ -275,6 +287,7 @@ type edgeServiceClient struct {
 	setSessionTicketKeys *connect.Client[v1.SetSessionTicketKeysRequest, v1.SetSessionTicketKeysResponse]
 	setAcmeTokens        *connect.Client[v1.SetAcmeTokensRequest, v1.SetAcmeTokensResponse]
 	applyPurges          *connect.Client[v1.ApplyPurgesRequest, v1.ApplyPurgesResponse]
+	prefetch             *connect.Client[v1.PrefetchRequest, v11.PrefetchState]
 	setPurgeSecret       *connect.Client[v1.SetPurgeSecretRequest, v1.SetPurgeSecretResponse]
 	watchPurgeRequests   *connect.Client[v1.WatchPurgeRequestsRequest, v1.PurgeRequest]
 	answerPurgeRequest   *connect.Client[v1.AnswerPurgeRequestRequest, v1.AnswerPurgeRequestResponse]
@@ -352,6 +365,11 @@ func (c *edgeServiceClient) ApplyPurges(ctx context.Context, req *connect.Reques
 	return c.applyPurges.CallUnary(ctx, req)
 }
 
+// Prefetch calls svc.edge.v1.EdgeService.Prefetch.
+func (c *edgeServiceClient) Prefetch(ctx context.Context, req *connect.Request[v1.PrefetchRequest]) (*connect.ServerStreamForClient[v11.PrefetchState], error) {
+	return c.prefetch.CallServerStream(ctx, req)
+}
+
 // SetPurgeSecret calls svc.edge.v1.EdgeService.SetPurgeSecret.
 func (c *edgeServiceClient) SetPurgeSecret(ctx context.Context, req *connect.Request[v1.SetPurgeSecretRequest]) (*connect.Response[v1.SetPurgeSecretResponse], error) {
 	return c.setPurgeSecret.CallUnary(ctx, req)
@@ -409,6 +427,9 @@ type EdgeServiceHandler interface {
 	SetAcmeTokens(context.Context, *connect.Request[v1.SetAcmeTokensRequest]) (*connect.Response[v1.SetAcmeTokensResponse], error)
 	// Puts purges in force, for good: when it answers they are on disk. Purges that came before do no harm.
 	ApplyPurges(context.Context, *connect.Request[v1.ApplyPurgesRequest]) (*connect.Response[v1.ApplyPurgesResponse], error)
+	// Fetches URLs as visitors would, so that responses are stored; states as it goes on, about one a second. The last one is the
+	// result.
+	Prefetch(context.Context, *connect.Request[v1.PrefetchRequest], *connect.ServerStream[v11.PrefetchState]) error
 	SetPurgeSecret(context.Context, *connect.Request[v1.SetPurgeSecretRequest]) (*connect.Response[v1.SetPurgeSecretResponse], error)
 	// PURGE requests of clients with the right key, while they wait. A later stream ends the one before.
 	WatchPurgeRequests(context.Context, *connect.Request[v1.WatchPurgeRequestsRequest], *connect.ServerStream[v1.PurgeRequest]) error
@@ -513,6 +534,12 @@ func NewEdgeServiceHandler(svc EdgeServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(edgeServiceMethods.ByName("ApplyPurges")),
 		connect.WithHandlerOptions(opts...),
 	)
+	edgeServicePrefetchHandler := connect.NewServerStreamHandler(
+		EdgeServicePrefetchProcedure,
+		svc.Prefetch,
+		connect.WithSchema(edgeServiceMethods.ByName("Prefetch")),
+		connect.WithHandlerOptions(opts...),
+	)
 	edgeServiceSetPurgeSecretHandler := connect.NewUnaryHandler(
 		EdgeServiceSetPurgeSecretProcedure,
 		svc.SetPurgeSecret,
@@ -573,6 +600,8 @@ func NewEdgeServiceHandler(svc EdgeServiceHandler, opts ...connect.HandlerOption
 			edgeServiceSetAcmeTokensHandler.ServeHTTP(w, r)
 		case EdgeServiceApplyPurgesProcedure:
 			edgeServiceApplyPurgesHandler.ServeHTTP(w, r)
+		case EdgeServicePrefetchProcedure:
+			edgeServicePrefetchHandler.ServeHTTP(w, r)
 		case EdgeServiceSetPurgeSecretProcedure:
 			edgeServiceSetPurgeSecretHandler.ServeHTTP(w, r)
 		case EdgeServiceWatchPurgeRequestsProcedure:
@@ -646,6 +675,10 @@ func (UnimplementedEdgeServiceHandler) SetAcmeTokens(context.Context, *connect.R
 
 func (UnimplementedEdgeServiceHandler) ApplyPurges(context.Context, *connect.Request[v1.ApplyPurgesRequest]) (*connect.Response[v1.ApplyPurgesResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.edge.v1.EdgeService.ApplyPurges is not implemented"))
+}
+
+func (UnimplementedEdgeServiceHandler) Prefetch(context.Context, *connect.Request[v1.PrefetchRequest], *connect.ServerStream[v11.PrefetchState]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("svc.edge.v1.EdgeService.Prefetch is not implemented"))
 }
 
 func (UnimplementedEdgeServiceHandler) SetPurgeSecret(context.Context, *connect.Request[v1.SetPurgeSecretRequest]) (*connect.Response[v1.SetPurgeSecretResponse], error) {

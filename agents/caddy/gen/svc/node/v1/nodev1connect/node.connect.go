@@ -78,6 +78,8 @@ const (
 	NodeServiceTakeTasksProcedure = "/svc.node.v1.NodeService/TakeTasks"
 	// NodeServiceReportTasksProcedure is the fully-qualified name of the NodeService's ReportTasks RPC.
 	NodeServiceReportTasksProcedure = "/svc.node.v1.NodeService/ReportTasks"
+	// NodeServiceGetPrefetchProcedure is the fully-qualified name of the NodeService's GetPrefetch RPC.
+	NodeServiceGetPrefetchProcedure = "/svc.node.v1.NodeService/GetPrefetch"
 	// NodeServiceGetPurgeSecretProcedure is the fully-qualified name of the NodeService's
 	// GetPurgeSecret RPC.
 	NodeServiceGetPurgeSecretProcedure = "/svc.node.v1.NodeService/GetPurgeSecret"
@@ -117,6 +119,8 @@ type NodeServiceClient interface {
 	TakeTasks(context.Context, *connect.Request[v1.TakeTasksRequest]) (*connect.Response[v1.TakeTasksResponse], error)
 	// A result is taken once.
 	ReportTasks(context.Context, *connect.Request[v1.ReportTasksRequest]) (*connect.Response[v1.ReportTasksResponse], error)
+	// What a task of the kind "prefetch" is to fetch.
+	GetPrefetch(context.Context, *connect.Request[v1.GetPrefetchRequest]) (*connect.Response[v1.GetPrefetchResponse], error)
 	// The cluster's, made where there is none.
 	GetPurgeSecret(context.Context, *connect.Request[v1.GetPurgeSecretRequest]) (*connect.Response[v1.GetPurgeSecretResponse], error)
 	// Creates the task of a PURGE request.
@@ -242,6 +246,12 @@ func NewNodeServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(nodeServiceMethods.ByName("ReportTasks")),
 			connect.WithClientOptions(opts...),
 		),
+		getPrefetch: connect.NewClient[v1.GetPrefetchRequest, v1.GetPrefetchResponse](
+			httpClient,
+			baseURL+NodeServiceGetPrefetchProcedure,
+			connect.WithSchema(nodeServiceMethods.ByName("GetPrefetch")),
+			connect.WithClientOptions(opts...),
+		),
 		getPurgeSecret: connect.NewClient[v1.GetPurgeSecretRequest, v1.GetPurgeSecretResponse](
 			httpClient,
 			baseURL+NodeServiceGetPurgeSecretProcedure,
@@ -277,6 +287,7 @@ type nodeServiceClient struct {
 	reportVitals         *connect.Client[v1.ReportVitalsRequest, v1.ReportVitalsResponse]
 	takeTasks            *connect.Client[v1.TakeTasksRequest, v1.TakeTasksResponse]
 	reportTasks          *connect.Client[v1.ReportTasksRequest, v1.ReportTasksResponse]
+	getPrefetch          *connect.Client[v1.GetPrefetchRequest, v1.GetPrefetchResponse]
 	getPurgeSecret       *connect.Client[v1.GetPurgeSecretRequest, v1.GetPurgeSecretResponse]
 	submitPurge          *connect.Client[v1.SubmitPurgeRequest, v1.SubmitPurgeResponse]
 }
@@ -371,6 +382,11 @@ func (c *nodeServiceClient) ReportTasks(ctx context.Context, req *connect.Reques
 	return c.reportTasks.CallUnary(ctx, req)
 }
 
+// GetPrefetch calls svc.node.v1.NodeService.GetPrefetch.
+func (c *nodeServiceClient) GetPrefetch(ctx context.Context, req *connect.Request[v1.GetPrefetchRequest]) (*connect.Response[v1.GetPrefetchResponse], error) {
+	return c.getPrefetch.CallUnary(ctx, req)
+}
+
 // GetPurgeSecret calls svc.node.v1.NodeService.GetPurgeSecret.
 func (c *nodeServiceClient) GetPurgeSecret(ctx context.Context, req *connect.Request[v1.GetPurgeSecretRequest]) (*connect.Response[v1.GetPurgeSecretResponse], error) {
 	return c.getPurgeSecret.CallUnary(ctx, req)
@@ -413,6 +429,8 @@ type NodeServiceHandler interface {
 	TakeTasks(context.Context, *connect.Request[v1.TakeTasksRequest]) (*connect.Response[v1.TakeTasksResponse], error)
 	// A result is taken once.
 	ReportTasks(context.Context, *connect.Request[v1.ReportTasksRequest]) (*connect.Response[v1.ReportTasksResponse], error)
+	// What a task of the kind "prefetch" is to fetch.
+	GetPrefetch(context.Context, *connect.Request[v1.GetPrefetchRequest]) (*connect.Response[v1.GetPrefetchResponse], error)
 	// The cluster's, made where there is none.
 	GetPurgeSecret(context.Context, *connect.Request[v1.GetPurgeSecretRequest]) (*connect.Response[v1.GetPurgeSecretResponse], error)
 	// Creates the task of a PURGE request.
@@ -534,6 +552,12 @@ func NewNodeServiceHandler(svc NodeServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(nodeServiceMethods.ByName("ReportTasks")),
 		connect.WithHandlerOptions(opts...),
 	)
+	nodeServiceGetPrefetchHandler := connect.NewUnaryHandler(
+		NodeServiceGetPrefetchProcedure,
+		svc.GetPrefetch,
+		connect.WithSchema(nodeServiceMethods.ByName("GetPrefetch")),
+		connect.WithHandlerOptions(opts...),
+	)
 	nodeServiceGetPurgeSecretHandler := connect.NewUnaryHandler(
 		NodeServiceGetPurgeSecretProcedure,
 		svc.GetPurgeSecret,
@@ -584,6 +608,8 @@ func NewNodeServiceHandler(svc NodeServiceHandler, opts ...connect.HandlerOption
 			nodeServiceTakeTasksHandler.ServeHTTP(w, r)
 		case NodeServiceReportTasksProcedure:
 			nodeServiceReportTasksHandler.ServeHTTP(w, r)
+		case NodeServiceGetPrefetchProcedure:
+			nodeServiceGetPrefetchHandler.ServeHTTP(w, r)
 		case NodeServiceGetPurgeSecretProcedure:
 			nodeServiceGetPurgeSecretHandler.ServeHTTP(w, r)
 		case NodeServiceSubmitPurgeProcedure:
@@ -667,6 +693,10 @@ func (UnimplementedNodeServiceHandler) TakeTasks(context.Context, *connect.Reque
 
 func (UnimplementedNodeServiceHandler) ReportTasks(context.Context, *connect.Request[v1.ReportTasksRequest]) (*connect.Response[v1.ReportTasksResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.node.v1.NodeService.ReportTasks is not implemented"))
+}
+
+func (UnimplementedNodeServiceHandler) GetPrefetch(context.Context, *connect.Request[v1.GetPrefetchRequest]) (*connect.Response[v1.GetPrefetchResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.node.v1.NodeService.GetPrefetch is not implemented"))
 }
 
 func (UnimplementedNodeServiceHandler) GetPurgeSecret(context.Context, *connect.Request[v1.GetPurgeSecretRequest]) (*connect.Response[v1.GetPurgeSecretResponse], error) {
