@@ -14,6 +14,7 @@ export const errors = {
 export const siteFeatures = {
   crs: { capability: 'modsecurity-v1', configured: true },
   crsExclusions: { capability: 'waf-exclusions-v1', configured: true },
+  crsBuiltInExceptions: { capability: 'waf-exceptions-v1', configured: true },
 } satisfies SiteFeatureEntries;
 
 export const reasons = {

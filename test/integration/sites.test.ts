@@ -761,6 +761,7 @@ test('features tell what the nodes lack', async (t) => {
     'clientCertificates',
     'clientIp',
     'crs',
+    'crsBuiltInExceptions',
     'crsExclusions',
     'edgePorts',
     'errorPages',

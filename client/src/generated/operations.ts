@@ -2251,6 +2251,10 @@ export interface SitesFeaturesOutput {
     available: boolean;
     reason: 'nodes' | 'console' | null;
   };
+  crsBuiltInExceptions: {
+    available: boolean;
+    reason: 'nodes' | 'console' | null;
+  };
   activeHealthCheck: {
     available: boolean;
     reason: 'nodes' | 'console' | null;
