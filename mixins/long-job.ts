@@ -2,16 +2,15 @@
 // pieces, so that another process continues where one died.
 
 import { fail } from '../contract/errors.ts';
-import type { JOB_KINDS, Job } from '../contract/resources/jobs.ts';
+import type { Job } from '../contract/resources/jobs.ts';
 import { addLongJob, type LongJobRow, MAX_KEPT, MAX_OPEN_OF_USER } from '../models/jobs/long-job.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { Tx } from '../runtime/write.ts';
 import type { Piece } from './contract-service.ts';
 
-export type JobKind = (typeof JOB_KINDS)[number];
-
 export interface LongJobKind<I> {
-  readonly name: JobKind;
+  /** Of one kind only. The Web UI names it by `job` in the words of a feature. */
+  readonly name: string;
   /** The piece of the file after another; null is the first. Reads through `runtime.pools.api`, which is the jobs' own pool. */
   piece(runtime: Pick<Runtime, 'pools'>, input: I, after: string | null): Promise<Piece>;
   /** How much is done before the piece after `next`, 0 to 100. */
@@ -27,7 +26,7 @@ export async function startLongJob<I extends object>(tx: Tx, kind: LongJobKind<I
 export function presentJob(row: LongJobRow): Job {
   return {
     id: row.id,
-    kind: row.kind as JobKind,
+    kind: row.kind,
     state: row.state,
     progress: row.progress,
     problem: row.problem,

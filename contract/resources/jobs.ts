@@ -3,12 +3,15 @@ import Type, { type Static } from 'typebox';
 import { procedure, resource } from '../procedure.ts';
 import { Id, Input, Nullable, OneOf, Page, PageQuery, Timestamp } from '../scalars/common.ts';
 
-export const JOB_KINDS = ['usage_export'] as const;
 export const JOB_STATES = ['waiting', 'running', 'done', 'failed', 'cancelled'] as const;
 
 export const Job = Type.Object({
   id: Id,
-  kind: OneOf(JOB_KINDS),
+  kind: Type.String({
+    pattern: '^[a-z_]{1,64}$',
+    description: 'Kind of work: `usage_export`.',
+    examples: ['usage_export'],
+  }),
   state: OneOf(JOB_STATES),
   progress: Type.Integer({ minimum: 0, maximum: 100, description: 'Share that is done in percent.' }),
   problem: Nullable(

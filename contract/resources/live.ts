@@ -14,6 +14,7 @@ import { type StreamLine, stream } from '../stream.ts';
  * | security  | the same, or nodes reported events                                        | sites               |
  * | sites     | sites were created, changed or deleted                                    | sites               |
  * | cache     | cache tasks were created, or nodes carried one out                        | clusters            |
+ * | jobs      | long jobs were started, moved on or ended                                 | jobs                |
  * | settings  | anything else was: the type of what changed, or the audit action          | types and actions   |
  */
 export const LIVE_TOPICS = [
@@ -25,6 +26,7 @@ export const LIVE_TOPICS = [
   'security',
   'sites',
   'cache',
+  'jobs',
   'settings',
 ] as const;
 export type LiveTopic = (typeof LIVE_TOPICS)[number];

@@ -11,6 +11,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
 import type { Actor } from '../../runtime/call.ts';
+import { hint, LIVE, leaveHints } from '../db/live-hint.ts';
 import { SWEEP_BATCH } from '../db/sweeps.ts';
 
 /** Open jobs of one user, and jobs that are open or have a file. */
@@ -23,6 +24,9 @@ export const MAX_FILE_BYTES = 64 * 1024 * 1024;
 const LEASE = `interval '1 minute'`;
 const FILE_KEPT = `interval '24 hours'`;
 const MAX_FAILURES = 3;
+
+/** Leaves a hint of each job of the expression. */
+const told = (jobs: string) => `insert into outbox (topic, key) select '${LIVE}', 'jobs ' || id from ${jobs}`;
 
 export interface LongJobRow {
   id: string;
@@ -63,7 +67,9 @@ export async function addLongJob(
      returning ${COLUMNS}`,
     { jobId: randomUUID(), kind, input: JSON.stringify(input), type, id: id as string, name },
   );
-  return rows[0] ?? null;
+  const row = rows[0];
+  if (row) await leaveHints(sql, [hint('jobs', row.id)]);
+  return row ?? null;
 }
 
 /** Jobs, newest first. */
@@ -101,7 +107,8 @@ async function end(
     `with ended as (
        update long_job set state = :state, problem = :problem, finished_at = now(), lease = null
         where id = :id and finished_at is null and (:lease::text is null or lease = :lease) returning *),
-     gone as (delete from long_job_part where job_id in (select id from ended))
+     gone as (delete from long_job_part where job_id in (select id from ended)),
+     told as (${told('ended')})
      select ${COLUMNS} from ended`,
     { id, state, problem: problem as string, lease: (lease ?? null) as string },
   );
@@ -121,12 +128,15 @@ export interface LeasedJob {
 /** Leases the open job of one of these kinds that nobody works on and that waited longest; null: there is none. */
 export async function leaseLongJob(sql: Knex, kinds: readonly string[]): Promise<LeasedJob | null> {
   const { rows } = await sql.raw<{ rows: LeasedJob[] }>(
-    `update long_job set state = 'running', lease = ?, leased_until = now() + ${LEASE}, worked_at = clock_timestamp()
-      where id = (
-        select id from long_job
-         where finished_at is null and kind = any(?::text[]) and (leased_until is null or leased_until < now())
-         order by coalesce(worked_at, created_at) limit 1 for update skip locked)
-     returning id, kind, input, lease, position, parts, bytes`,
+    `with leased as (
+       update long_job set state = 'running', lease = ?, leased_until = now() + ${LEASE}, worked_at = clock_timestamp()
+        where id = (
+          select id from long_job
+           where finished_at is null and kind = any(?::text[]) and (leased_until is null or leased_until < now())
+           order by coalesce(worked_at, created_at) limit 1 for update skip locked)
+       returning id, kind, input, lease, position, parts, bytes),
+     told as (${told('leased')})
+     select * from leased`,
     [randomUUID(), kinds as never],
   );
   return rows[0] ?? null;
@@ -154,7 +164,8 @@ export async function storeLongJobPart(
               state = case when :last then 'done' else state end,
               finished_at = case when :last then now() end, expires_at = case when :last then now() + ${FILE_KEPT} end
         where id = :id and lease = :lease and finished_at is null
-       returning id, parts)
+       returning id, parts),
+     told as (${told('held')})
      insert into long_job_part (job_id, number, body) select id, parts - 1, :body::bytea from held`,
     {
       id,

@@ -411,6 +411,35 @@ test.serial('usage is summed, drawn, listed by site and exported; what is missin
   await visitor.close();
 });
 
+test.serial('usage is exported in the background; Activity shows how far it is, and saves the file', async (t) => {
+  const visitor = await operatorVisit(
+    `/traffic/usage?range=custom&from=${dayText(TODAY - 2 * DAY_MS)}&to=${dayText(TODAY - DAY_MS)}`,
+  );
+  const { page } = visitor;
+  // Its only part waits to be stored for as long as the table is locked.
+  const held = await console.running.runtime.pools.api.transaction();
+  await held.raw('lock table long_job_part in exclusive mode');
+  await page.getByRole('button', { name: 'Export in the background' }).click();
+  await page.getByText('The export has started. Activity shows its progress').waitFor();
+  await page.getByRole('button', { name: /^Activity/ }).click();
+  const job = dialog(page).getByRole('region', { name: 'Exports' }).getByRole('listitem');
+  await job.getByText('Usage export').waitFor();
+  await job.getByText('0% done').waitFor();
+  await held.rollback();
+  await job.getByText('Done', { exact: true }).waitFor();
+  await screenshot(page, 'activity-export');
+  const saving = page.waitForEvent('download');
+  await job.getByRole('button', { name: 'Save file' }).click();
+  const file = await saving;
+  t.regex(file.suggestedFilename(), /^usage-.*\.csv$/);
+  const text = readFileSync(await file.path(), 'utf8');
+  t.is(text.trimEnd().split('\r\n').length, 4);
+  t.true(text.includes(`,${siteId},Shop,3400,3000000000,30000000,1,`));
+  t.deepEqual(await accessibilityFaults(page), []);
+  t.deepEqual(visitor.faults(), []);
+  await visitor.close();
+});
+
 test.serial('the audit log is narrowed to one action and opened', async (t) => {
   const visitor = await operatorVisit('/audit?action=node.disable');
   const { page } = visitor;

@@ -50,6 +50,7 @@ const WORDS: Readonly<Record<string, string>> = {
   faults: 'shared.faults',
   audit: 'contract.audit',
   reason: 'contract.reason',
+  job: 'contract.job',
   attention: 'attention.kind',
 };
 

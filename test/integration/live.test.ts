@@ -97,6 +97,22 @@ test.serial('a line for each thing that happens to a site, its revision included
   t.pass();
 });
 
+test.serial('a long job is told when it begins, and when it has ended', async (t) => {
+  const day = 24 * 3600_000;
+  const from = Math.floor(Date.now() / day) * day;
+  const range = { from: new Date(from).toISOString(), to: new Date(from + day).toISOString() };
+  const early = await started(watch());
+  const { id } = await first.client.api<{ id: string }>('POST', '/usage/exports', range);
+  await early.told('jobs', id);
+  await early.close();
+  // Whoever looks before its end is told again.
+  const late = await started(watch());
+  const { state } = await first.client.api<{ state: string }>('GET', `/jobs/${id}`);
+  if (state !== 'done') await late.told('jobs', id);
+  await late.close();
+  t.pass();
+});
+
 test.serial('bans, settings and nodes are told by topic and id, never with data', async (t) => {
   const stream = await started(watch());
   await first.client.rpc('bans.create', {

@@ -1020,7 +1020,8 @@ export interface IpListUser {
 export interface Job {
   /** ID. 1 to 64 characters. */
   id: string;
-  kind: 'usage_export';
+  /** Kind of work: `usage_export`. */
+  kind: string;
   state: 'waiting' | 'running' | 'done' | 'failed' | 'cancelled';
   /** Share that is done in percent. 0 to 100. */
   progress: number;

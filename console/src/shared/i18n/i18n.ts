@@ -72,10 +72,10 @@ async function load(folder: string, language: Locale): Promise<void> {
 async function loadWords(language: Locale): Promise<void> {
   if (loaded.has(language)) return;
   const { words } = await WORDS[language]();
-  for (const { errors = {}, faults = {}, audit = {}, reason = {}, attention = {} } of words)
+  for (const { errors = {}, faults = {}, audit = {}, reason = {}, job = {}, attention = {} } of words)
     i18n.global.mergeLocaleMessage(language, {
       shared: { errors, faults },
-      contract: { audit, reason },
+      contract: { audit, reason, job },
       attention: { kind: attention },
     });
   loaded.add(language);

@@ -8,6 +8,8 @@ export interface Words {
   audit?: Record<string, Record<string, string>>;
   /** `contract.reason` by reason. */
   reason?: Record<string, string>;
+  /** `contract.job` by kind of long job. */
+  job?: Record<string, string>;
   /** `attention.kind` by kind. */
   attention?: Record<string, string>;
 }
