@@ -12,10 +12,11 @@ import { createTestDatabase, redisPrefix, servers } from '../helpers/servers.ts'
 import { temporaryFolder } from '../helpers/temporary-folder.ts';
 
 const MADE_UP = join(root, 'test', 'made-up');
-/** A feed beside the resource, which `npm run new` does not write. */
-const MADE_UP_FEED = join(root, 'test', 'made-up-feed');
+/** Beside the resource, and not written by `npm run new`: a feed, and kinds of a task for nodes and of a long job. */
+const MADE_UP_BESIDE = ['made-up-feed', 'made-up-work'].map((folder) => join(root, 'test', folder));
 /** What the copy does not need; nothing of it belongs to a resource. */
-const LEFT_OUT = /^(agents\/caddy|bench|docs|k8s|test\/(made-up|made-up-feed|unit|e2e|integration|repo))\//;
+const LEFT_OUT =
+  /^(agents\/caddy|bench|docs|k8s|test\/(made-up|made-up-feed|made-up-work|unit|e2e|integration|repo))\//;
 /** Written by `npm run generate`. */
 const GENERATED = new Set(['docs/api/openapi.json', ...[...REGISTERS, ...DECLARATIONS].map(({ file }) => file)]);
 /** Existing files that a new resource may have to change. */
@@ -39,6 +40,12 @@ interface Report {
   /** What reached an agent by the feed, and the feed's metrics. */
   seen: string[];
   feedMetrics: string[];
+  /** Output of its task on a node, and the code of one that failed. */
+  task: string;
+  taskCode: string;
+  /** Its long job, and the job's file. */
+  job: { kind: string; state: string; fileName: string };
+  jobFile: string;
   surface: string[];
 }
 
@@ -83,6 +90,11 @@ test('a made-up resource works in a copy of the tree, and changes at most five e
       report.feedMetrics.some((line) => line.startsWith(`${name}{feed="waves"} `)),
       name,
     );
+  // Its kinds of work: a node does the task, the console the job.
+  t.is(report.task, 'hello, said the node');
+  t.is(report.taskCode, 'nothing_to_say');
+  t.like(report.job, { kind: 'echo', state: 'done', fileName: 'echo.csv' });
+  t.is(report.jobFile, 'hello 1\nhello 2\nhello 3\n');
   // What tests of the whole surface need to know.
   t.true(report.surface.includes('greetings.create'));
 });
@@ -114,12 +126,14 @@ function contents(tree: string): Map<string, string> {
 function addMadeUp(tree: string): void {
   newResource(tree, 'greetings');
   cpSync(join(MADE_UP, 'try-it.ts.txt'), join(tree, 'try-it.ts'));
-  for (const entry of readdirSync(MADE_UP_FEED, { recursive: true, withFileTypes: true })) {
-    if (!entry.isFile()) continue;
-    const path = join(entry.parentPath, entry.name);
-    const target = join(tree, path.slice(MADE_UP_FEED.length + 1).replace(/[.]txt$/, ''));
-    mkdirSync(dirname(target), { recursive: true });
-    cpSync(path, target);
+  for (const folder of MADE_UP_BESIDE) {
+    for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+      if (!entry.isFile()) continue;
+      const path = join(entry.parentPath, entry.name);
+      const target = join(tree, path.slice(folder.length + 1).replace(/[.]txt$/, ''));
+      mkdirSync(dirname(target), { recursive: true });
+      cpSync(path, target);
+    }
   }
 }
 
