@@ -3,6 +3,7 @@ import * as accessKeys from '../resources/access-keys.ts';
 import * as account from '../resources/account.ts';
 import * as acmeDirectory from '../resources/acme-directory.ts';
 import * as addresses from '../resources/addresses.ts';
+import * as analytics from '../resources/analytics.ts';
 import * as auditLogs from '../resources/audit-logs.ts';
 import * as bans from '../resources/bans.ts';
 import * as bulkRedirects from '../resources/bulk-redirects.ts';
@@ -66,6 +67,7 @@ export const RESOURCE_FILES = [
   account,
   acmeDirectory,
   addresses,
+  analytics,
   auditLogs,
   bans,
   bulkRedirects,

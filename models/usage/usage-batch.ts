@@ -21,6 +21,14 @@ export interface SummedMinute {
   counts: string | null;
   /** An array as PostgreSQL writes one. */
   latency: string | null;
+  /** The same counts once more, before they were written. */
+  of: Counts;
+}
+
+export interface Counts {
+  statuses: ReadonlyMap<number, number>;
+  counts: ReadonlyMap<string, number>;
+  latency: readonly number[];
 }
 
 export interface CursorRow {
@@ -107,15 +115,15 @@ const COLUMNS = [
 
 /**
  * Appends sums and marks their minutes for the roll-ups. Those of sites that are not of the cluster, and were not before
- * they were deleted, are left out; answers how many are in. '' is traffic of no site.
+ * they were deleted, are left out; answers those that are in. '' is traffic of no site.
  */
 export async function appendMinutes(
   client: PoolClient,
   sums: readonly SummedMinute[],
   isOfCluster: IsOfCluster,
-): Promise<number> {
+): Promise<SummedMinute[]> {
   const kept = sums.filter(isOfCluster);
-  if (kept.length === 0) return 0;
+  if (kept.length === 0) return kept;
   const minuteOf = minuteTexts();
   const rows = kept.map((sum) => [
     sum.clusterId,
@@ -133,7 +141,7 @@ export async function appendMinutes(
   ]);
   await copyIn(client, 'usage_minute', COLUMNS, rows);
   await markMinutes(client, kept);
-  return kept.length;
+  return kept;
 }
 
 async function markMinutes(client: PoolClient, sums: readonly SummedMinute[]): Promise<void> {

@@ -1,5 +1,6 @@
 // Roll-ups of usage: what was appended is noted, closed windows are summed again, and how far all of it is complete.
 import type { Knex } from 'knex';
+import { LATEST_DAYS } from '../traffic/traffic-columns.ts';
 import { readUsageSettings } from './usage-setting.ts';
 import { DAY_SECONDS, HOUR_SECONDS, startOf, WINDOW_SECONDS } from './usage-totals.ts';
 
@@ -14,7 +15,7 @@ const windowOf = (column: string) => `date_bin(${WINDOW}, ${column}, timestamptz
 const CLUSTER_MINUTES_KEPT = `interval '7 days'`;
 
 /**
- * Notes what was appended: requests of clusters are added, windows wait for recomputation. Answers how many marks it
+ * Notes what was appended: requests of clusters are added, windows wait for recomputation, for usage and for statistics. Answers how many marks it
  * took; fewer than 50,000: there are no more. May run in several processes at once.
  */
 export async function takeUsageMarks(sql: Knex): Promise<number> {
@@ -30,6 +31,10 @@ export async function takeUsageMarks(sql: Knex): Promise<number> {
          on conflict (cluster_id, minute) do update set requests = m.requests + excluded.requests
      ), waiting as (
        insert into usage_dirty as d (window_start) select distinct ${windowOf('minute')} from taken order by 1
+         on conflict (window_start) do update set generation = d.generation + 1
+     ), traffic_waiting as (
+       insert into traffic_dirty as d (window_start) select distinct ${windowOf('minute')} from taken
+          where minute > now() - interval '${LATEST_DAYS} days' order by 1
          on conflict (window_start) do update set generation = d.generation + 1
      )
      select count(*)::int as taken from taken`,

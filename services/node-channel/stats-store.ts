@@ -4,6 +4,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import type { Pool, PoolClient } from 'pg';
 import { appendRuleMinutes } from '../../models/rules/rule-minute.ts';
 import { sitesOfClusters } from '../../models/sites/sites-of-clusters.ts';
+import { appendTrafficMarks } from '../../models/traffic/traffic-mark.ts';
 import {
   appendMinutes,
   type CursorRow,
@@ -19,6 +20,7 @@ import { RuleSums } from './rule-sums.ts';
 import { laneOf, sizeOf, takeGroup } from './stats-group.ts';
 import { type Misfit, type Places, readStatsReport, type StatsBatch } from './stats-report.ts';
 import { StatsSums } from './stats-sums.ts';
+import { TrafficSums } from './traffic-sums.ts';
 
 /** Rows of one transaction: a day of 100 nodes with 50 active sites takes four minutes. */
 const MOST_ROWS = { current: 100_000, late: 30_000 };
@@ -151,6 +153,8 @@ async function storeGroup(client: PoolClient, group: readonly Waiting[]): Promis
   const gaps: GapRow[] = [];
   const sums = new StatsSums();
   const rules = new RuleSums();
+  const traffic = new TrafficSums(now.getTime());
+  const taken: Pick<Waiting, 'node' | 'batch'>[] = [];
   const siteIds = new Set<string>();
   for (const { node, batch } of group) {
     const cursor = cursors.get(node.nodeId)!;
@@ -175,6 +179,7 @@ async function storeGroup(client: PoolClient, group: readonly Waiting[]): Promis
       cursor.watermark = batch.completeUntil ?? cursor.watermark;
       cursor.storedAt = now.getTime();
       moved.add(cursor);
+      taken.push({ node, batch });
     }
     outcome.acknowledged.push(cursor.sequence);
   }
@@ -182,7 +187,9 @@ async function storeGroup(client: PoolClient, group: readonly Waiting[]): Promis
   const isOfCluster = await sitesOfClusters(client, siteIds);
   for (const rows of sums.pieces(ROWS_AT_ONCE)) {
     const begun = performance.now();
-    outcome.leftOut.foreign_site += rows.length - (await appendMinutes(client, rows, isOfCluster));
+    const kept = await appendMinutes(client, rows, isOfCluster);
+    traffic.addKept(kept);
+    outcome.leftOut.foreign_site += rows.length - kept.length;
     // A commit beside it waits until all that was written so far is on disk.
     await restAfter(performance.now() - begun);
   }
@@ -191,6 +198,8 @@ async function storeGroup(client: PoolClient, group: readonly Waiting[]): Promis
     await appendRuleMinutes(client, rows, isOfCluster, now);
     await restAfter(performance.now() - begun);
   }
+  for (const { node, batch } of taken) traffic.addBatch(node, batch, isOfCluster);
+  await appendTrafficMarks(client, traffic.marks());
   await moveCursors(client, [...moved], gaps, now);
   return outcome;
 }

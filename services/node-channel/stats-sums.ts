@@ -94,6 +94,7 @@ function written(sum: Sum): Omit<SummedMinute, 'clusterId' | 'siteId' | 'minute'
     statuses: asObject(statuses),
     counts: asObject(counts),
     latency: latency.length > 0 ? `{${latency.join()}}` : null,
+    of: sum,
   };
 }
 
@@ -105,7 +106,8 @@ function asObject(counts: ReadonlyMap<number | string, number>): string | null {
   return `${text}}`;
 }
 
-function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+/** The value of a key, made where there is none. */
+export function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   let value = map.get(key);
   if (value === undefined) {
     value = make();

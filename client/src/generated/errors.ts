@@ -70,6 +70,8 @@ export const ERROR_STATUS = {
   ACME_DIRECTORY_CA_INVALID: 400,
   /** An external account needs both `eabKid` and `eabHmacKey`. Send both or neither. */
   ACME_DIRECTORY_EAB_INCOMPLETE: 400,
+  /** Bytes are not counted by status, and nodes not by site. Use `metric=requests` with `statusClass` and `by=status`, and omit `siteId` with `by=node`. */
+  ANALYTICS_QUERY_INVALID: 400,
   /** `cidr` is not a valid IP address or CIDR. Use for example 203.0.113.0/24. */
   BAN_INVALID_CIDR: 400,
   /** The range in `cidr` is too large. Use a prefix length of at least `data.min`. */

@@ -293,6 +293,19 @@ export interface Ban {
   unappliedNodes: number;
 }
 
+export interface BreakdownItem {
+  /** Site, node or status. 1 to 64 characters. */
+  id: string;
+  /** Current or last name; empty: unknown. */
+  name: string;
+  /** Name of the cluster; null for a status. */
+  parent: string | null;
+  /** 0 to 9007199254740991. */
+  total: number;
+  /** One value for each of `times`. */
+  series: number[];
+}
+
 export interface BulkRedirect {
   /** /path on any host of the site, or host/path with a lower-case host; 2 to 512 bytes. host/path wins if both match. Stored in canonical form: unnecessary escapes decoded, dot segments and repeated slashes resolved. 2 to 512 characters. */
   source: string;
@@ -3005,10 +3018,77 @@ export interface SystemStatus {
   edgeBuild?: EdgeBuild | undefined;
 }
 
+export interface TopItem {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  /** Current or last name; empty: unknown. */
+  name: string;
+  /** Cluster; null: the site or node was deleted. */
+  parentId: string | null;
+  parentName: string | null;
+  /** 0 to 9007199254740991. */
+  requests: number;
+  /** 0 to 9007199254740991. */
+  bytesSent: number;
+  /** 0 to 9007199254740991. */
+  cacheHits: number;
+  /** 0 to 9007199254740991. */
+  cacheMisses: number;
+}
+
 export interface TopWafRule {
   /** 900000 to 999999. */
   ruleId: number;
   requests: number;
+}
+
+export interface TrafficPoint {
+  /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
+  start: string;
+  /** 0 to 9007199254740991. */
+  requests: number;
+  /** Bytes sent to clients, with headers. 0 to 9007199254740991. */
+  bytesSent: number;
+  /** Bytes received from clients, with headers. 0 to 9007199254740991. */
+  bytesReceived: number;
+  /** Responses with `X-Cache` HIT, STALE, UPDATING or REVALIDATED. 0 to 9007199254740991. */
+  cacheHits: number;
+  /** Responses with `X-Cache` MISS or EXPIRED. BYPASS is neither a hit nor a miss. 0 to 9007199254740991. */
+  cacheMisses: number;
+  /** 0 to 9007199254740991. */
+  status1xx: number;
+  /** 0 to 9007199254740991. */
+  status2xx: number;
+  /** 0 to 9007199254740991. */
+  status3xx: number;
+  /** 0 to 9007199254740991. */
+  status4xx: number;
+  /** 0 to 9007199254740991. */
+  status5xx: number;
+  /** Requests blocked by bans, IP lists, rules, rate limits, CC mitigation or the WAF. 0 to 9007199254740991. */
+  blocked: number;
+  /** Challenges shown instead of a response. 0 to 9007199254740991. */
+  challengesIssued: number;
+  /** 0 to 9007199254740991. */
+  challengesPassed: number;
+  /** Requests that failed with status 5xx, by cause, most first, from nodes with `statistics-v1`. */
+  failures: Array<{
+    cause: 'origin-unreachable' | 'origin-timeout' | 'origin-dns' | 'origin-tls' | 'origin-forbidden' | 'origin-busy' | 'origin-status' | 'edge';
+    /** 0 to 9007199254740991. */
+    requests: number;
+  }>;
+  /** Time to the end of a response, without tunnels. Each percentile in ms is the upper bound of its bucket: at most twice the value from 1 ms on, at most 32768. null: nothing was timed. */
+  latency: {
+    p50Ms: number | null;
+    p95Ms: number | null;
+    p99Ms: number | null;
+  };
+  /** Time from a request to an origin to the end of its headers, from nodes with `statistics-v1`. Each percentile in ms is the upper bound of its bucket: at most twice the value from 1 ms on, at most 32768. null: nothing was timed. */
+  originLatency: {
+    p50Ms: number | null;
+    p95Ms: number | null;
+    p99Ms: number | null;
+  };
 }
 
 export interface Unpublished {

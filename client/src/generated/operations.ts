@@ -7,6 +7,7 @@ import type {
   Arrival,
   AuditEntry,
   Ban,
+  BreakdownItem,
   BulkRedirects,
   CacheRuleInput,
   CacheSettingsInput,
@@ -76,7 +77,9 @@ import type {
   SiteWaf,
   SiteWafPack,
   SystemStatus,
+  TopItem,
   TopWafRule,
+  TrafficPoint,
   Unpublished,
   UsageGap,
   UsagePoint,
@@ -129,6 +132,252 @@ export interface AddressesGetInput {
 }
 
 export type AddressesGetOutput = AddressDossier;
+
+export interface AnalyticsBreakdownInput {
+  /** Time before now, with points of 1 minute (1h), 5 minutes (6h), 10 minutes (24h), 1 hour (7d), 6 hours (30d) or 1 UTC day (90d, 365d). Default 24h. */
+  range?: '1h' | '6h' | '24h' | '7d' | '30d' | '90d' | '365d' | undefined;
+  by: 'site' | 'node' | 'status';
+  /** Only this site, which may be deleted. Default: all sites. 1 to 64 characters. */
+  siteId?: string | undefined;
+  /** Amount to sort and sum by. Default requests. */
+  metric?: 'requests' | 'bytesSent' | undefined;
+  /** Only responses with this first digit of the status. 1 to 5. */
+  statusClass?: number | undefined;
+  /** Most items. 1 to 20; default 10. */
+  limit?: number | undefined;
+}
+
+export interface AnalyticsBreakdownOutput {
+  range: '1h' | '6h' | '24h' | '7d' | '30d' | '90d' | '365d';
+  /** Length of a point in seconds. 60 to 86400. */
+  bucketSeconds: number;
+  /** Start of the first point. */
+  from: string;
+  /** Exclusive end of the last point, which is the running one. */
+  to: string;
+  /** Starts of the points. */
+  times: string[];
+  /** Items with the most, most first. */
+  items: BreakdownItem[];
+  /** Sum over all items, also those that are not listed. 0 to 9007199254740991. */
+  total: number;
+  totalSeries: number[];
+}
+
+export interface AnalyticsDimensionsInput {
+  /** Time before now, with points of 1 minute (1h), 5 minutes (6h), 10 minutes (24h), 1 hour (7d), 6 hours (30d) or 1 UTC day (90d, 365d). Default 24h. */
+  range?: '1h' | '6h' | '24h' | '7d' | '30d' | '90d' | '365d' | undefined;
+  /** Only this site, which may be deleted. Default: all sites. 1 to 64 characters. */
+  siteId?: string | undefined;
+}
+
+export interface AnalyticsDimensionsOutput {
+  range: '1h' | '6h' | '24h' | '7d' | '30d' | '90d' | '365d';
+  /** Start of the first point. */
+  from: string;
+  /** Exclusive end of the last point, which is the running one. */
+  to: string;
+  /** All requests, also those of nodes in `unsupportedNodes`. 0 to 9007199254740991. */
+  requests: number;
+  /** Browser, as the `User-Agent` field says. */
+  browsers: Array<{
+    name: 'chrome' | 'edge' | 'safari' | 'firefox' | 'opera' | 'samsung' | 'yandex' | 'uc' | 'qq' | 'wechat' | 'ie' | 'webview' | 'crawler' | 'other';
+    /** 0 to 9007199254740991. */
+    requests: number;
+  }>;
+  /** Operating system, as the `User-Agent` field says. */
+  systems: Array<{
+    name: 'windows' | 'macos' | 'ios' | 'android' | 'linux' | 'chromeos' | 'harmonyos' | 'other';
+    /** 0 to 9007199254740991. */
+    requests: number;
+  }>;
+  /** Kind of device, as the `User-Agent` field says. */
+  devices: Array<{
+    name: 'desktop' | 'mobile' | 'tablet' | 'crawler' | 'other';
+    /** 0 to 9007199254740991. */
+    requests: number;
+  }>;
+  /** HTTP version. */
+  httpVersions: Array<{
+    name: '1.0' | '1.1' | '2' | '3' | 'other';
+    /** 0 to 9007199254740991. */
+    requests: number;
+  }>;
+  /** TLS version of the connection; `none`: plain HTTP. */
+  tlsVersions: Array<{
+    name: '1.2' | '1.3' | 'none' | 'other';
+    /** 0 to 9007199254740991. */
+    requests: number;
+  }>;
+  /** Blocked requests by what blocked them, most first. */
+  blockReasons: Array<{
+    /** Such as `ban`, `waf`, `rate-limit`. */
+    name: string;
+    /** 0 to 9007199254740991. */
+    requests: number;
+  }>;
+  challenges: {
+    /** 0 to 9007199254740991. */
+    issued: number;
+    /** 0 to 9007199254740991. */
+    passed: number;
+  };
+  /** Active nodes without `statistics-v1`: they count block reasons and challenges, and nothing else of this. With `siteId`, those of the cluster of the site. 0 to 9007199254740991. */
+  unsupportedNodes: number;
+}
+
+export interface AnalyticsTopNodesInput {
+  /** Time before now, with points of 1 minute (1h), 5 minutes (6h), 10 minutes (24h), 1 hour (7d), 6 hours (30d) or 1 UTC day (90d, 365d). Default 24h. */
+  range?: '1h' | '6h' | '24h' | '7d' | '30d' | '90d' | '365d' | undefined;
+  /** Amount to sort and sum by. Default requests. */
+  metric?: 'requests' | 'bytesSent' | undefined;
+  /** Most items. 1 to 50; default 5. */
+  limit?: number | undefined;
+}
+
+export interface AnalyticsTopNodesOutput {
+  items: TopItem[];
+  /** Number of items on all pages. */
+  total: number;
+}
+
+export interface AnalyticsTopSitesInput {
+  /** Time before now, with points of 1 minute (1h), 5 minutes (6h), 10 minutes (24h), 1 hour (7d), 6 hours (30d) or 1 UTC day (90d, 365d). Default 24h. */
+  range?: '1h' | '6h' | '24h' | '7d' | '30d' | '90d' | '365d' | undefined;
+  /** Amount to sort and sum by. Default requests. */
+  metric?: 'requests' | 'bytesSent' | undefined;
+  /** Most items. 1 to 50; default 5. */
+  limit?: number | undefined;
+}
+
+export interface AnalyticsTopSitesOutput {
+  items: TopItem[];
+  /** Number of items on all pages. */
+  total: number;
+}
+
+export interface AnalyticsTrafficInput {
+  /** Time before now, with points of 1 minute (1h), 5 minutes (6h), 10 minutes (24h), 1 hour (7d), 6 hours (30d) or 1 UTC day (90d, 365d). Default 24h. */
+  range?: '1h' | '6h' | '24h' | '7d' | '30d' | '90d' | '365d' | undefined;
+  /** Only this site, which may be deleted. Default: all sites. 1 to 64 characters. */
+  siteId?: string | undefined;
+}
+
+export interface AnalyticsTrafficOutput {
+  range: '1h' | '6h' | '24h' | '7d' | '30d' | '90d' | '365d';
+  /** Length of a point in seconds. 60 to 86400. */
+  bucketSeconds: number;
+  /** Start of the first point. */
+  from: string;
+  /** Exclusive end of the last point, which is the running one. */
+  to: string;
+  /** All points of the range, also those without traffic. */
+  points: TrafficPoint[];
+  totals: {
+    /** 0 to 9007199254740991. */
+    requests: number;
+    /** Bytes sent to clients, with headers. 0 to 9007199254740991. */
+    bytesSent: number;
+    /** Bytes received from clients, with headers. 0 to 9007199254740991. */
+    bytesReceived: number;
+    /** Responses with `X-Cache` HIT, STALE, UPDATING or REVALIDATED. 0 to 9007199254740991. */
+    cacheHits: number;
+    /** Responses with `X-Cache` MISS or EXPIRED. BYPASS is neither a hit nor a miss. 0 to 9007199254740991. */
+    cacheMisses: number;
+    /** 0 to 9007199254740991. */
+    status1xx: number;
+    /** 0 to 9007199254740991. */
+    status2xx: number;
+    /** 0 to 9007199254740991. */
+    status3xx: number;
+    /** 0 to 9007199254740991. */
+    status4xx: number;
+    /** 0 to 9007199254740991. */
+    status5xx: number;
+    /** Requests blocked by bans, IP lists, rules, rate limits, CC mitigation or the WAF. 0 to 9007199254740991. */
+    blocked: number;
+    /** Challenges shown instead of a response. 0 to 9007199254740991. */
+    challengesIssued: number;
+    /** 0 to 9007199254740991. */
+    challengesPassed: number;
+    /** Requests that failed with status 5xx, by cause, most first, from nodes with `statistics-v1`. */
+    failures: Array<{
+      cause: 'origin-unreachable' | 'origin-timeout' | 'origin-dns' | 'origin-tls' | 'origin-forbidden' | 'origin-busy' | 'origin-status' | 'edge';
+      /** 0 to 9007199254740991. */
+      requests: number;
+    }>;
+    /** Time to the end of a response, without tunnels. Each percentile in ms is the upper bound of its bucket: at most twice the value from 1 ms on, at most 32768. null: nothing was timed. */
+    latency: {
+      p50Ms: number | null;
+      p95Ms: number | null;
+      p99Ms: number | null;
+    };
+    /** Time from a request to an origin to the end of its headers, from nodes with `statistics-v1`. Each percentile in ms is the upper bound of its bucket: at most twice the value from 1 ms on, at most 32768. null: nothing was timed. */
+    originLatency: {
+      p50Ms: number | null;
+      p95Ms: number | null;
+      p99Ms: number | null;
+    };
+    /** `bytesSent` of the largest point, per second of a point. */
+    peakBytesPerSecond: number;
+  };
+  /** Requests of the range by exact status, most frequent first. */
+  statuses: Array<{
+    /** 100 to 599. */
+    status: number;
+    /** 0 to 9007199254740991. */
+    requests: number;
+  }>;
+  /** Totals of the period of the same length before `from`. null: it is not kept (365d). */
+  previous: {
+    /** 0 to 9007199254740991. */
+    requests: number;
+    /** Bytes sent to clients, with headers. 0 to 9007199254740991. */
+    bytesSent: number;
+    /** Bytes received from clients, with headers. 0 to 9007199254740991. */
+    bytesReceived: number;
+    /** Responses with `X-Cache` HIT, STALE, UPDATING or REVALIDATED. 0 to 9007199254740991. */
+    cacheHits: number;
+    /** Responses with `X-Cache` MISS or EXPIRED. BYPASS is neither a hit nor a miss. 0 to 9007199254740991. */
+    cacheMisses: number;
+    /** 0 to 9007199254740991. */
+    status1xx: number;
+    /** 0 to 9007199254740991. */
+    status2xx: number;
+    /** 0 to 9007199254740991. */
+    status3xx: number;
+    /** 0 to 9007199254740991. */
+    status4xx: number;
+    /** 0 to 9007199254740991. */
+    status5xx: number;
+    /** Requests blocked by bans, IP lists, rules, rate limits, CC mitigation or the WAF. 0 to 9007199254740991. */
+    blocked: number;
+    /** Challenges shown instead of a response. 0 to 9007199254740991. */
+    challengesIssued: number;
+    /** 0 to 9007199254740991. */
+    challengesPassed: number;
+    /** Requests that failed with status 5xx, by cause, most first, from nodes with `statistics-v1`. */
+    failures: Array<{
+      cause: 'origin-unreachable' | 'origin-timeout' | 'origin-dns' | 'origin-tls' | 'origin-forbidden' | 'origin-busy' | 'origin-status' | 'edge';
+      /** 0 to 9007199254740991. */
+      requests: number;
+    }>;
+    /** Time to the end of a response, without tunnels. Each percentile in ms is the upper bound of its bucket: at most twice the value from 1 ms on, at most 32768. null: nothing was timed. */
+    latency: {
+      p50Ms: number | null;
+      p95Ms: number | null;
+      p99Ms: number | null;
+    };
+    /** Time from a request to an origin to the end of its headers, from nodes with `statistics-v1`. Each percentile in ms is the upper bound of its bucket: at most twice the value from 1 ms on, at most 32768. null: nothing was timed. */
+    originLatency: {
+      p50Ms: number | null;
+      p95Ms: number | null;
+      p99Ms: number | null;
+    };
+    /** `bytesSent` of the largest point, per second of a point. */
+    peakBytesPerSecond: number;
+  } | null;
+}
 
 export interface AuditLogsListInput {
   /** Exact action, for example `site.update`. 1 to 64 characters. */
@@ -3103,6 +3352,36 @@ export interface Operations {
     idempotencyKey: false;
     codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
   };
+  'analytics.breakdown': {
+    input: AnalyticsBreakdownInput;
+    output: AnalyticsBreakdownOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'ANALYTICS_QUERY_INVALID' | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'analytics.dimensions': {
+    input: AnalyticsDimensionsInput;
+    output: AnalyticsDimensionsOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'analytics.topNodes': {
+    input: AnalyticsTopNodesInput;
+    output: AnalyticsTopNodesOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'analytics.topSites': {
+    input: AnalyticsTopSitesInput;
+    output: AnalyticsTopSitesOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'analytics.traffic': {
+    input: AnalyticsTrafficInput;
+    output: AnalyticsTrafficOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
   'auditLogs.list': {
     input: AuditLogsListInput;
     output: AuditLogsListOutput;
@@ -4185,6 +4464,11 @@ export const OPERATIONS = {
   'accessKeys.create': { method: 'POST', path: '/access-keys', query: false, text: false },
   'accessKeys.revoke': { method: 'DELETE', path: '/access-keys/{id}', query: true, text: false },
   'addresses.get': { method: 'GET', path: '/addresses/{address}', query: true, text: false },
+  'analytics.breakdown': { method: 'GET', path: '/analytics/breakdown', query: true, text: false },
+  'analytics.dimensions': { method: 'GET', path: '/analytics/dimensions', query: true, text: false },
+  'analytics.topNodes': { method: 'GET', path: '/analytics/top-nodes', query: true, text: false },
+  'analytics.topSites': { method: 'GET', path: '/analytics/top-sites', query: true, text: false },
+  'analytics.traffic': { method: 'GET', path: '/analytics/traffic', query: true, text: false },
   'auditLogs.list': { method: 'GET', path: '/audit-logs', query: true, text: false },
   'auditLogs.facets': { method: 'GET', path: '/audit-logs/facets', query: true, text: false },
   'bans.list': { method: 'GET', path: '/bans', query: true, text: false },
@@ -4383,6 +4667,18 @@ export interface Api {
   addresses: {
     /** Returns the bans, lists and events of an address or range, and the outcome of a request from it now. `GET /addresses/{address}`: For operators; a read-only access key suffices. */
     get: Call<'addresses.get'>;
+  };
+  analytics: {
+    /** Returns the traffic of a range over time by site, node or status. `GET /analytics/breakdown`: For operators; a read-only access key suffices. */
+    breakdown: Call<'analytics.breakdown'>;
+    /** Returns the requests of a range by browser, system, device, protocol, TLS version and block reason. `GET /analytics/dimensions`: For operators; a read-only access key suffices. */
+    dimensions: Call<'analytics.dimensions'>;
+    /** Lists the nodes with the most traffic of sites in a range. `GET /analytics/top-nodes`: For operators; a read-only access key suffices. */
+    topNodes: Call<'analytics.topNodes'>;
+    /** Lists the sites with the most traffic in a range. `GET /analytics/top-sites`: For operators; a read-only access key suffices. */
+    topSites: Call<'analytics.topSites'>;
+    /** Returns the traffic of one site or of all over time, with totals and those of the previous period. `GET /analytics/traffic`: For operators; a read-only access key suffices. */
+    traffic: Call<'analytics.traffic'>;
   };
   auditLogs: {
     /** Lists the actions, target types and actor types that occur in the audit log. `GET /audit-logs/facets`: For operators; a read-only access key suffices. */

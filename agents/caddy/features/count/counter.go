@@ -23,6 +23,7 @@ type counter struct {
 	keyed   atomic.Pointer[[]keyedFigure]
 	latency [exchange.LatencyBuckets]atomic.Uint64
 	cached  cacheFigures
+	fixed   [fixedCounts]atomic.Uint64
 
 	siteID string
 	// Answers 5xx that no edge made.
@@ -130,6 +131,11 @@ func (c *counter) take(put func(f field, n uint64)) (originErrors uint64) {
 	for i := range c.latency {
 		if c.latency[i].Load() > 0 {
 			give(fieldLatency+field(i), c.latency[i].Swap(0))
+		}
+	}
+	for i := range c.fixed {
+		if c.fixed[i].Load() > 0 {
+			give(fixedFields[i], c.fixed[i].Swap(0))
 		}
 	}
 	for i := range c.first {

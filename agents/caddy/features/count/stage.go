@@ -22,7 +22,9 @@ func Stage(c *core.Core) exchange.Stage {
 			stats.billNode(x)
 			return nil
 		}
-		stats.begin(x, stats.counterOf(x.Plan))
+		c := stats.counterOf(x.Plan)
+		c.tallyVisitor(&x.In)
+		stats.begin(x, c)
 		return nil
 	}
 }
@@ -57,6 +59,7 @@ func Finish(node *core.Core) exchange.FinishStage {
 		}
 		c := stats.of(x)
 		c.marks(x)
+		c.tallyOrigin(x)
 		if !x.Tunnelled() {
 			c.latency[exchange.LatencyBucket(time.Since(x.Begun))].Add(1)
 		}

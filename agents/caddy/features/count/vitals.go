@@ -27,6 +27,7 @@ var deliberate = []string{pages.SiteDisabled, pages.Maintenance, pages.Challenge
 
 func init() {
 	core.RegisterCapability("vitals-v1")
+	core.RegisterCapability("statistics-v1")
 	core.RegisterCall(edgev1connect.EdgeServiceGetVitalsProcedure, getVitals)
 }
 
@@ -51,6 +52,7 @@ func edgeError(code string) exchange.Count {
 func (c *counter) noteError(x *exchange.Exchange, from exchange.From, code string) {
 	if why := causeOf(x, from, code); why != causeNone {
 		c.cause.Store(uint32(why))
+		c.tally(firstCause + fixed(why-1))
 	}
 	if from == exchange.FromEdge {
 		x.Mark(edgeError(code))

@@ -1,0 +1,246 @@
+// Statistics: what sites served, over time and by site, node and status.
+import Type, { type Static } from 'typebox';
+import { FAILURE_CAUSES } from '../failure-causes.ts';
+import { procedure, resource } from '../procedure.ts';
+import { Id, Input, Nullable, OneOf, Page, Timestamp } from '../scalars/common.ts';
+
+const MINUTE = 60;
+const HOUR = 3600;
+const DAY = 86_400;
+
+/** Ranges with the length of a point and of the whole, in seconds. */
+export const RANGES = {
+  '1h': { bucketSeconds: MINUTE, seconds: HOUR },
+  '6h': { bucketSeconds: 5 * MINUTE, seconds: 6 * HOUR },
+  '24h': { bucketSeconds: 10 * MINUTE, seconds: DAY },
+  '7d': { bucketSeconds: HOUR, seconds: 7 * DAY },
+  '30d': { bucketSeconds: 6 * HOUR, seconds: 30 * DAY },
+  '90d': { bucketSeconds: DAY, seconds: 90 * DAY },
+  '365d': { bucketSeconds: DAY, seconds: 365 * DAY },
+} as const;
+export type AnalyticsRange = keyof typeof RANGES;
+export const ANALYTICS_RANGES = Object.keys(RANGES) as AnalyticsRange[];
+
+const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+const counted = (description: string) => ({ ...Count, description });
+
+const Percentile = Nullable(Count);
+/** Percentiles of a duration; `of` says of which. */
+const Latency = (of: string) =>
+  Type.Object(
+    { p50Ms: Percentile, p95Ms: Percentile, p99Ms: Percentile },
+    {
+      description:
+        `${of}. Each percentile in ms is the upper bound of its bucket: at most twice the value from 1 ms on, at most ` +
+        '32768. null: nothing was timed.',
+    },
+  );
+
+const COUNTS = {
+  requests: Count,
+  bytesSent: counted('Bytes sent to clients, with headers.'),
+  bytesReceived: counted('Bytes received from clients, with headers.'),
+  cacheHits: counted('Responses with `X-Cache` HIT, STALE, UPDATING or REVALIDATED.'),
+  cacheMisses: counted('Responses with `X-Cache` MISS or EXPIRED. BYPASS is neither a hit nor a miss.'),
+  status1xx: Count,
+  status2xx: Count,
+  status3xx: Count,
+  status4xx: Count,
+  status5xx: Count,
+  blocked: counted('Requests blocked by bans, IP lists, rules, rate limits, CC mitigation or the WAF.'),
+  challengesIssued: counted('Challenges shown instead of a response.'),
+  challengesPassed: Count,
+  failures: Type.Array(Type.Object({ cause: OneOf(FAILURE_CAUSES), requests: Count }), {
+    description: 'Requests that failed with status 5xx, by cause, most first, from nodes with `statistics-v1`.',
+  }),
+  latency: Latency('Time to the end of a response, without tunnels'),
+  originLatency: Latency('Time from a request to an origin to the end of its headers, from nodes with `statistics-v1`'),
+};
+
+export const TrafficPoint = Type.Object({ start: Timestamp, ...COUNTS });
+export type TrafficPoint = Static<typeof TrafficPoint>;
+const TrafficSums = Type.Object({
+  ...COUNTS,
+  peakBytesPerSecond: {
+    ...Type.Number({ minimum: 0 }),
+    description: '`bytesSent` of the largest point, per second of a point.',
+  },
+});
+export type TrafficSums = Static<typeof TrafficSums>;
+
+export const TopItem = Type.Object({
+  id: Id,
+  name: { ...Type.String(), description: 'Current or last name; empty: unknown.' },
+  parentId: { ...Nullable(Id), description: 'Cluster; null: the site or node was deleted.' },
+  parentName: Nullable(Type.String()),
+  requests: Count,
+  bytesSent: Count,
+  cacheHits: Count,
+  cacheMisses: Count,
+});
+export type TopItem = Static<typeof TopItem>;
+
+export const BROWSERS = [
+  'chrome',
+  'edge',
+  'safari',
+  'firefox',
+  'opera',
+  'samsung',
+  'yandex',
+  'uc',
+  'qq',
+  'wechat',
+  'ie',
+  'webview',
+  'crawler',
+  'other',
+] as const;
+export const SYSTEMS = ['windows', 'macos', 'ios', 'android', 'linux', 'chromeos', 'harmonyos', 'other'] as const;
+export const DEVICES = ['desktop', 'mobile', 'tablet', 'crawler', 'other'] as const;
+export const HTTP_VERSIONS = ['1.0', '1.1', '2', '3', 'other'] as const;
+export const TLS_VERSIONS = ['1.2', '1.3', 'none', 'other'] as const;
+
+/** Requests by one of a few names, most first; those without requests are left out. */
+const Shares = <T extends string>(description: string, names: readonly T[]) =>
+  Type.Array(Type.Object({ name: OneOf(names), requests: Count }), { description });
+
+export const TOP_SORT = ['requests', 'bytesSent'] as const;
+export const BreakdownItem = Type.Object({
+  id: { ...Id, description: 'Site, node or status.' },
+  name: { ...Type.String(), description: 'Current or last name; empty: unknown.' },
+  parent: { ...Nullable(Type.String()), description: 'Name of the cluster; null for a status.' },
+  total: Count,
+  series: Type.Array(Count, { description: 'One value for each of `times`.' }),
+});
+export type BreakdownItem = Static<typeof BreakdownItem>;
+
+export const BREAKDOWN_BY = ['site', 'node', 'status'] as const;
+
+const range = Type.Optional(
+  OneOf(ANALYTICS_RANGES, {
+    description:
+      'Time before now, with points of 1 minute (1h), 5 minutes (6h), 10 minutes (24h), 1 hour (7d), 6 hours (30d) or 1 UTC ' +
+      'day (90d, 365d). Default 24h.',
+  }),
+);
+const siteId = Type.Optional({ ...Id, description: 'Only this site, which may be deleted. Default: all sites.' });
+const metric = Type.Optional(OneOf(TOP_SORT, { description: 'Amount to sort and sum by. Default requests.' }));
+const span = {
+  range: OneOf(ANALYTICS_RANGES),
+  bucketSeconds: { ...Type.Integer({ minimum: MINUTE, maximum: DAY }), description: 'Length of a point in seconds.' },
+  from: { ...Timestamp, description: 'Start of the first point.' },
+  to: { ...Timestamp, description: 'Exclusive end of the last point, which is the running one.' },
+};
+const reads = {
+  method: 'GET',
+  status: 200,
+  readOnly: true,
+  audit: null,
+  idempotency: 'accepted',
+} as const;
+
+const top = {
+  input: Input({
+    range,
+    metric,
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 50, default: 5, description: 'Most items.' })),
+  }),
+  output: Page(TopItem),
+};
+
+export const analytics = resource('analytics', {
+  traffic: procedure({
+    ...reads,
+    access: 'operator',
+    path: '/analytics/traffic',
+    summary: 'Returns the traffic of one site or of all over time, with totals and those of the previous period.',
+    input: Input({ range, siteId }),
+    output: Type.Object({
+      ...span,
+      points: Type.Array(TrafficPoint, { description: 'All points of the range, also those without traffic.' }),
+      totals: TrafficSums,
+      statuses: Type.Array(Type.Object({ status: Type.Integer({ minimum: 100, maximum: 599 }), requests: Count }), {
+        description: 'Requests of the range by exact status, most frequent first.',
+      }),
+      previous: {
+        ...Nullable(TrafficSums),
+        description: 'Totals of the period of the same length before `from`. null: it is not kept (365d).',
+      },
+    }),
+    errors: [],
+  }),
+  topSites: procedure({
+    ...reads,
+    access: 'operator',
+    path: '/analytics/top-sites',
+    summary: 'Lists the sites with the most traffic in a range.',
+    ...top,
+    errors: [],
+  }),
+  topNodes: procedure({
+    ...reads,
+    access: 'operator',
+    path: '/analytics/top-nodes',
+    summary: 'Lists the nodes with the most traffic of sites in a range.',
+    ...top,
+    errors: [],
+  }),
+  dimensions: procedure({
+    ...reads,
+    access: 'operator',
+    path: '/analytics/dimensions',
+    summary: 'Returns the requests of a range by browser, system, device, protocol, TLS version and block reason.',
+    input: Input({ range, siteId }),
+    output: Type.Object({
+      range: span.range,
+      from: span.from,
+      to: span.to,
+      requests: { ...Count, description: 'All requests, also those of nodes in `unsupportedNodes`.' },
+      browsers: Shares('Browser, as the `User-Agent` field says.', BROWSERS),
+      systems: Shares('Operating system, as the `User-Agent` field says.', SYSTEMS),
+      devices: Shares('Kind of device, as the `User-Agent` field says.', DEVICES),
+      httpVersions: Shares('HTTP version.', HTTP_VERSIONS),
+      tlsVersions: Shares('TLS version of the connection; `none`: plain HTTP.', TLS_VERSIONS),
+      blockReasons: Type.Array(
+        Type.Object({
+          name: { ...Type.String(), description: 'Such as `ban`, `waf`, `rate-limit`.' },
+          requests: Count,
+        }),
+        { description: 'Blocked requests by what blocked them, most first.' },
+      ),
+      challenges: Type.Object({ issued: Count, passed: Count }),
+      unsupportedNodes: {
+        ...Count,
+        description:
+          'Active nodes without `statistics-v1`: they count block reasons and challenges, and nothing else of this. With ' +
+          '`siteId`, those of the cluster of the site.',
+      },
+    }),
+    errors: [],
+  }),
+  breakdown: procedure({
+    ...reads,
+    access: 'operator',
+    path: '/analytics/breakdown',
+    summary: 'Returns the traffic of a range over time by site, node or status.',
+    input: Input({
+      range,
+      by: OneOf(BREAKDOWN_BY),
+      siteId,
+      metric,
+      statusClass: Type.Optional(
+        Type.Integer({ minimum: 1, maximum: 5, description: 'Only responses with this first digit of the status.' }),
+      ),
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 20, default: 10, description: 'Most items.' })),
+    }),
+    output: Type.Object({
+      ...span,
+      times: Type.Array(Timestamp, { description: 'Starts of the points.' }),
+      items: Type.Array(BreakdownItem, { description: 'Items with the most, most first.' }),
+      total: { ...Count, description: 'Sum over all items, also those that are not listed.' },
+      totalSeries: Type.Array(Count),
+    }),
+    errors: ['ANALYTICS_QUERY_INVALID'],
+  }),
+});

@@ -1,0 +1,19 @@
+import type { ServiceFeature } from '../../mixins/service-feature.ts';
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../mixins/sweep.ts';
+import { deleteOldTraffic, makeTrafficDays } from '../../models/traffic/traffic-age.ts';
+import { takeAllTrafficMarks } from '../../models/traffic/traffic-mark.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { sumTraffic } from './roll-up.ts';
+
+export const feature = {
+  jobs: [
+    { name: 'traffic-marks', everyMs: 10 * SECOND_MS, run: (runtime, signal) => addMarks(runtime, signal) },
+    { name: 'traffic-windows', everyMs: MINUTE_MS, run: sumTraffic },
+    { name: 'traffic-age', everyMs: HOUR_MS, run: ({ pools }) => deleteOldTraffic(pools.api, new Date()) },
+  ],
+} satisfies ServiceFeature;
+
+async function addMarks({ pools }: Runtime, signal: AbortSignal): Promise<void> {
+  await makeTrafficDays(pools.api, new Date());
+  await takeAllTrafficMarks(pools.api, signal);
+}

@@ -1,0 +1,120 @@
+// Sums for statistics over the batches that a process takes in a second: a row for each minute, and one for each node and
+// minute. Both are of sites alone, like usage.
+import type { IsOfCluster } from '../../models/sites/sites-of-clusters.ts';
+import { HIT_COUNTS, LATEST_DAYS, MISS_COUNTS } from '../../models/traffic/traffic-columns.ts';
+import type { TrafficMark } from '../../models/traffic/traffic-mark.ts';
+import type { SummedMinute } from '../../models/usage/usage-batch.ts';
+import type { StatsBatch, StatsRow } from './stats-report.ts';
+import { entry } from './stats-sums.ts';
+
+const DAY_MS = 86_400_000;
+const HITS: ReadonlySet<string> = new Set(HIT_COUNTS);
+const MISSES: ReadonlySet<string> = new Set(MISS_COUNTS);
+
+class Sum {
+  requests = 0;
+  bytesSent = 0n;
+  bytesReceived = 0n;
+  hits = 0;
+  misses = 0;
+  /** By the first digit of the status. */
+  readonly classes: [number, number, number, number, number] = [0, 0, 0, 0, 0];
+
+  addStatus(code: number, n: number): void {
+    this.classes[Math.floor(code / 100) - 1]! += n;
+  }
+
+  addName(name: string, n: number): void {
+    if (HITS.has(name)) this.hits += n;
+    else if (MISSES.has(name)) this.misses += n;
+  }
+
+  get amounts(): (number | string)[] {
+    const { requests, bytesSent, bytesReceived, hits, misses, classes } = this;
+    return [requests, bytesSent.toString(), bytesReceived.toString(), hits, misses, ...classes];
+  }
+}
+
+class SumOfAll extends Sum {
+  readonly figures = new Map<string, number>();
+
+  count(key: string, n: number): void {
+    if (n > 0) this.figures.set(key, (this.figures.get(key) ?? 0) + n);
+  }
+}
+
+export class TrafficSums {
+  readonly #since: number;
+  readonly #all = new Map<number, SumOfAll>();
+  readonly #nodes = new Map<string, Map<number, Sum>>();
+
+  /** What is older than a week at this time, in milliseconds, does not become statistics. */
+  constructor(now: number) {
+    this.#since = now - LATEST_DAYS * DAY_MS;
+  }
+
+  /** Adds to the sums of all sites. */
+  addKept(rows: readonly SummedMinute[]): void {
+    for (const { siteId, minute, requests, bytesSent, bytesReceived, of } of rows) {
+      if (siteId === '' || minute <= this.#since) continue;
+      const sum = entry(this.#all, minute, () => new SumOfAll());
+      sum.requests += requests;
+      sum.bytesSent += BigInt(bytesSent);
+      sum.bytesReceived += BigInt(bytesReceived);
+      for (const [code, n] of of.statuses) {
+        sum.addStatus(code, n);
+        sum.count(`s:${code}`, n);
+      }
+      for (const [name, n] of of.counts) {
+        sum.addName(name, n);
+        sum.count(`n:${name}`, n);
+      }
+      for (const [bucket, n] of of.latency.entries()) sum.count(`l:${bucket}`, n);
+    }
+  }
+
+  /** Adds to the sums of the node. */
+  addBatch(
+    { nodeId, clusterId }: { nodeId: string; clusterId: string },
+    { rows, numbers }: Pick<StatsBatch, 'rows' | 'numbers'>,
+    isOfCluster: IsOfCluster,
+  ): void {
+    for (const row of rows) {
+      const { siteId, minute } = row;
+      if (siteId === '' || minute <= this.#since || !isOfCluster({ siteId, clusterId })) continue;
+      const minutes = entry(this.#nodes, nodeId, () => new Map<number, Sum>());
+      addRow(
+        entry(minutes, minute, () => new Sum()),
+        row,
+        numbers,
+      );
+    }
+  }
+
+  marks(): TrafficMark[] {
+    const marks: TrafficMark[] = [];
+    for (const [minute, sum] of this.#all) {
+      const figures = sum.figures.size > 0 ? JSON.stringify(Object.fromEntries(sum.figures)) : null;
+      marks.push({ kind: 'all', id: '', minute, amounts: sum.amounts, figures });
+    }
+    for (const [id, minutes] of this.#nodes) {
+      for (const [minute, { amounts }] of minutes) marks.push({ kind: 'node', id, minute, amounts, figures: null });
+    }
+    return marks;
+  }
+}
+
+/** `numbers` are those of the row's batch. */
+function addRow(sum: Sum, row: StatsRow, numbers: Float64Array): void {
+  sum.requests += row.requests;
+  sum.bytesSent += BigInt(row.bytesSent);
+  sum.bytesReceived += BigInt(row.bytesReceived);
+  let { at } = row;
+  for (let left = row.statuses; left > 0; left--) {
+    const code = numbers[at++]!;
+    const n = numbers[at++]!;
+    // What does not count has no code that makes sense either.
+    if (n > 0) sum.addStatus(code, n);
+  }
+  for (const name of row.names) sum.addName(name, numbers[at++]!);
+}

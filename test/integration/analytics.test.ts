@@ -1,0 +1,339 @@
+// Statistics: what nodes report as points, totals and lists; they equal usage.
+import test from 'ava';
+import { takeAllTrafficMarks } from '../../models/traffic/traffic-mark.ts';
+import { sumTraffic } from '../../services/analytics/roll-up.ts';
+import { rollUpUsage } from '../../services/usage/roll-up.ts';
+import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { ReportingNode, servedSite } from '../helpers/reporting-node.ts';
+import { Api, type Body } from '../helpers/resources.ts';
+
+const MINUTE_S = 60;
+const HOUR_S = 3600;
+const DAY_S = 86_400;
+
+let running: TestConsole;
+let api: Api;
+let siteId: string;
+let otherId: string;
+let node: ReportingNode;
+let second: ReportingNode;
+const sequences = new Map<ReportingNode, bigint>();
+
+test.before('start', async () => {
+  running = await startTestConsole();
+  api = new Api(running);
+  let clusterId: string;
+  ({ clusterId, siteId, node } = await servedSite(running, api));
+  otherId = (await api.site(clusterId, 'news.example')).id;
+  second = await ReportingNode.enroll(running, clusterId);
+});
+test.after.always('stop', async () => {
+  node?.stop();
+  second?.stop();
+  await running?.stop();
+});
+
+interface Row {
+  site?: string;
+  at: number;
+  requests: number;
+  sent?: bigint;
+  statuses?: Record<number, number>;
+  counts?: Record<string, number>;
+  latency?: number[];
+}
+const minuteOf = ({ site = siteId, at, requests, sent = 1000n, statuses = {}, counts = {}, latency = [] }: Row) => ({
+  siteId: site,
+  minute: BigInt(at),
+  requests: BigInt(requests),
+  bytesSent: sent,
+  bytesReceived: 10n,
+  statuses: Object.entries(statuses).map(([code, count]) => ({ code: Number(code), count: BigInt(count) })),
+  counts: Object.entries(counts).map(([name, count]) => ({ name, count: BigInt(count) })),
+  latency: latency.map(BigInt),
+});
+const report = async (rows: readonly Row[], by = node): Promise<void> => {
+  const sequence = (sequences.get(by) ?? 0n) + 1n;
+  sequences.set(by, sequence);
+  await by.connection.call('reportStats', { minutes: rows.map(minuteOf), sequence });
+};
+const rollUp = async (): Promise<void> => {
+  const { runtime } = running.running;
+  await rollUpUsage(runtime);
+  await takeAllTrafficMarks(runtime.pools.api);
+  await sumTraffic(runtime);
+};
+const nowS = () => Math.floor(Date.now() / 1000);
+const minuteNow = () => Math.floor(nowS() / MINUTE_S) * MINUTE_S;
+const traffic = (query: string): Promise<Body> => api.ok('GET', `/analytics/traffic?${query}`);
+const sumOf = (rows: readonly Body[], field: string): number => rows.reduce((sum, row) => sum + row[field], 0);
+const RANGES = ['1h', '6h', '24h', '7d', '30d', '90d', '365d'];
+
+test.serial(
+  'counts of a running minute are in every range of the site and of all, before they are rolled up',
+  async (t) => {
+    const at = minuteNow();
+    await report([
+      {
+        at,
+        requests: 10,
+        sent: 6000n,
+        statuses: { 200: 6, 304: 1, 404: 2, 502: 1 },
+        counts: {
+          'cache.HIT': 3,
+          'cache.STALE': 1,
+          'cache.MISS': 2,
+          'cache.BYPASS': 1,
+          'blocked.ban': 2,
+          'challenge.shown.js': 3,
+          'challenge.passed.js': 1,
+          'failed.origin-timeout': 1,
+          'failed.made-up': 1,
+          'origin-latency.4': 1,
+          'origin-latency.99': 1,
+          'browser.firefox': 6,
+          'browser.chrome': 4,
+          'browser.made-up': 4,
+          'http.2': 10,
+          'tls.1.3': 9,
+        },
+        latency: [0, 8, 1, 1],
+      },
+    ]);
+    await takeAllTrafficMarks(running.running.runtime.pools.api);
+    for (const range of RANGES) {
+      for (const one of [`&siteId=${siteId}`, '']) {
+        const answer = await traffic(`range=${range}${one}`);
+        const { peakBytesPerSecond, failures, ...totals } = answer.totals;
+        t.deepEqual(failures, [{ cause: 'origin-timeout', requests: 1 }]);
+        t.deepEqual(
+          totals,
+          {
+            requests: 10,
+            bytesSent: 6000,
+            bytesReceived: 10,
+            cacheHits: 4,
+            cacheMisses: 2,
+            status1xx: 0,
+            status2xx: 6,
+            status3xx: 1,
+            status4xx: 2,
+            status5xx: 1,
+            blocked: 2,
+            challengesIssued: 3,
+            challengesPassed: 1,
+            latency: { p50Ms: 2, p95Ms: 8, p99Ms: 8 },
+            originLatency: { p50Ms: 12, p95Ms: 12, p99Ms: 12 },
+          },
+          `${range}${one}`,
+        );
+        t.is(peakBytesPerSecond, 6000 / answer.bucketSeconds);
+        t.deepEqual(answer.statuses, [
+          { status: 200, requests: 6 },
+          { status: 404, requests: 2 },
+          { status: 304, requests: 1 },
+          { status: 502, requests: 1 },
+        ]);
+        const point = answer.points.find(({ requests }: Body) => requests > 0);
+        t.true(
+          Date.parse(point.start) <= at * 1000 && at * 1000 < Date.parse(point.start) + answer.bucketSeconds * 1000,
+        );
+        t.is(answer.previous?.requests, range === '365d' ? undefined : 0);
+      }
+    }
+  },
+);
+
+test.serial('dimensions list requests by kind, and say how many nodes do not count them', async (t) => {
+  for (const one of ['', `&siteId=${siteId}`]) {
+    t.like(await api.ok('GET', `/analytics/dimensions?range=6h${one}`), {
+      requests: 10,
+      browsers: [
+        { name: 'firefox', requests: 6 },
+        { name: 'chrome', requests: 4 },
+      ],
+      systems: [],
+      devices: [],
+      httpVersions: [{ name: '2', requests: 10 }],
+      tlsVersions: [{ name: '1.3', requests: 9 }],
+      blockReasons: [{ name: 'ban', requests: 2 }],
+      challenges: { issued: 3, passed: 1 },
+      unsupportedNodes: 2,
+    });
+  }
+});
+
+test.serial('points span the range, the last one is running', async (t) => {
+  const points: Record<string, [number, number]> = {
+    '1h': [60, 60],
+    '6h': [72, 300],
+    '24h': [144, 600],
+    '7d': [168, 3600],
+    '30d': [120, 21_600],
+    '90d': [90, 86_400],
+    '365d': [365, 86_400],
+  };
+  for (const [range, [count, bucketSeconds]] of Object.entries(points)) {
+    const answer = await traffic(`range=${range}`);
+    t.is(answer.points.length, count, range);
+    t.is(answer.bucketSeconds, bucketSeconds);
+    const last = Date.parse(answer.points.at(-1).start);
+    t.is(Date.parse(answer.to), last + bucketSeconds * 1000);
+    t.true(last <= Date.now() && Date.now() < last + bucketSeconds * 1000 + 60_000);
+    t.is(Date.parse(answer.from) + count * bucketSeconds * 1000, Date.parse(answer.to));
+  }
+  t.is((await traffic('')).range, '24h');
+  await api.refused(t, [400, 'BAD_REQUEST'], 'GET', '/analytics/traffic?range=2h');
+});
+
+test.serial('late counts change hour and day once, those older than 7 days are dropped', async (t) => {
+  const at = minuteNow() - 2 * DAY_S;
+  const before = (await traffic(`range=30d&siteId=${siteId}`)).totals;
+  await report([
+    { at, requests: 5, statuses: { 200: 5 } },
+    { at: at + MINUTE_S, requests: 1, statuses: { 500: 1 } },
+  ]);
+  await report([{ at, requests: 7, statuses: { 200: 7 } }], second);
+  await rollUp();
+  await report([{ at, requests: 2, statuses: { 200: 1, 500: 1 } }]);
+  await report([{ at: minuteNow() - 8 * DAY_S, requests: 100, statuses: { 200: 100 } }]);
+  await rollUp();
+  await rollUp();
+  for (const range of ['7d', '30d', '90d', '365d']) {
+    for (const one of [`&siteId=${siteId}`, '']) {
+      const { totals } = await traffic(`range=${range}${one}`);
+      t.is(totals.requests - before.requests, 15, `${range}${one}`);
+      t.is(totals.status2xx - before.status2xx, 13, `${range}${one}`);
+      t.is(totals.status5xx - before.status5xx, 2, `${range}${one}`);
+    }
+  }
+});
+
+test.serial('the previous period is the one of the same length before', async (t) => {
+  const at = minuteNow() - 90 * MINUTE_S;
+  await report([{ at, requests: 21, site: otherId }]);
+  await rollUp();
+  for (const one of ['', `&siteId=${otherId}`]) {
+    const { previous, totals } = await traffic(`range=1h${one}`);
+    t.is(previous.requests, 21);
+    t.is(totals.requests, one === '' ? 10 : 0);
+  }
+  t.is((await traffic(`range=6h&siteId=${otherId}`)).totals.requests, 21);
+});
+
+test.serial('sites and nodes are listed by their traffic', async (t) => {
+  await report([{ at: minuteNow() - 30 * MINUTE_S, requests: 100, sent: 9_000_000n, site: otherId }], second);
+  await rollUp();
+  const sites = await api.ok('GET', '/analytics/top-sites?range=7d');
+  t.deepEqual(
+    sites.items.map(({ id, name, parentName }: Body) => [id, name, parentName]),
+    [
+      [otherId, 'news.example', 'hong-kong'],
+      [siteId, 'shop.example', 'hong-kong'],
+    ],
+  );
+  t.is(sites.items[0].requests, 121);
+  t.is(sites.total, 2);
+  const byBytes = await api.ok('GET', '/analytics/top-sites?range=7d&metric=bytesSent&limit=1');
+  t.deepEqual(
+    byBytes.items.map(({ id }: Body) => id),
+    [otherId],
+  );
+  t.is(byBytes.total, 2);
+  const nodes = await api.ok('GET', '/analytics/top-nodes?range=7d');
+  t.deepEqual(
+    nodes.items.map(({ id, requests }: Body) => [id, requests]),
+    [
+      [second.id, 107],
+      [node.id, 39],
+    ],
+  );
+  t.is(nodes.items[1].cacheHits, 4);
+  t.is(nodes.items[1].cacheMisses, 2);
+});
+
+test.serial('a breakdown lists series whose sums are the totals', async (t) => {
+  for (const range of ['1h', '24h', '7d']) {
+    const totals = (await traffic(`range=${range}`)).totals;
+    for (const by of ['site', 'node', 'status']) {
+      const answer = await api.ok('GET', `/analytics/breakdown?range=${range}&by=${by}`);
+      t.is(answer.total, totals.requests, `${range} ${by}`);
+      t.is(answer.times.length, answer.totalSeries.length);
+      for (const { total, series } of answer.items) {
+        t.is(series.length, answer.times.length);
+        t.is(
+          series.reduce((sum: number, n: number) => sum + n, 0),
+          total,
+        );
+      }
+      if (by === 'node') t.is(sumOf(answer.items, 'total'), totals.requests, `${range} ${by}`);
+    }
+  }
+  const errors = await api.ok('GET', `/analytics/breakdown?range=7d&by=status&statusClass=5&siteId=${siteId}`);
+  t.deepEqual(
+    errors.items.map(({ id, total }: Body) => [id, total]),
+    [
+      ['500', 2],
+      ['502', 1],
+    ],
+  );
+  const failing = await api.ok('GET', '/analytics/breakdown?range=7d&by=node&statusClass=5');
+  t.deepEqual(
+    failing.items.map(({ id, total }: Body) => [id, total]),
+    [[node.id, 3]],
+  );
+  const ofSite = await api.ok('GET', `/analytics/breakdown?range=7d&by=site&metric=bytesSent&siteId=${otherId}`);
+  t.deepEqual(
+    ofSite.items.map(({ id }: Body) => id),
+    [otherId],
+  );
+});
+
+test.serial('what is not counted is refused', async (t) => {
+  for (const query of [
+    'by=status&metric=bytesSent',
+    'by=site&metric=bytesSent&statusClass=5',
+    `by=node&siteId=${siteId}`,
+  ]) {
+    await api.refused(t, [400, 'ANALYTICS_QUERY_INVALID'], 'GET', `/analytics/breakdown?${query}`);
+  }
+});
+
+test.serial('statistics equal usage over random traffic of sites and nodes', async (t) => {
+  const from = Math.floor(nowS() / HOUR_S) * HOUR_S - 5 * DAY_S;
+  const usageOf = async (one: string): Promise<Body> => {
+    const day = (seconds: number) => new Date(Math.floor(seconds / 300) * 300_000).toISOString();
+    return (await api.ok('GET', `/usage/summary?from=${day(nowS() - 7 * DAY_S)}&to=${day(nowS() + 300)}${one}`)).totals;
+  };
+  let seed = 20_261_127;
+  const random = (below: number) => {
+    seed = (Math.imul(seed, 1_103_515_245) + 12_345) >>> 0;
+    return Math.floor((seed / 2 ** 32) * below);
+  };
+  for (let batch = 0; batch < 12; batch++) {
+    const rows = Array.from({ length: 40 }, () => {
+      const requests = random(50);
+      const good = random(requests + 1);
+      return {
+        site: [siteId, otherId, 'foreign', ''][random(4)]!,
+        at: from + random(4 * DAY_S),
+        requests,
+        sent: BigInt(random(1_000_000)),
+        statuses: { 200: good, 503: requests - good },
+      };
+    });
+    await report(rows, batch % 2 === 0 ? node : second);
+    if (batch % 4 === 3) await rollUp();
+  }
+  await rollUp();
+  for (const one of ['', `&siteId=${siteId}`, `&siteId=${otherId}`]) {
+    // The running window is in no record of usage yet.
+    const usage = await usageOf(one);
+    const { totals } = await traffic(`range=7d${one}`);
+    const open = one.endsWith(otherId) ? 0 : 10;
+    const counted = (await traffic(`range=1h${one}`)).totals;
+    t.true([0, open].includes(totals.requests - Number(usage.requests)), one);
+    t.true(counted.requests >= open);
+    t.true([0, 6000].includes(totals.bytesSent - Number(usage.bytesSent)), one);
+  }
+});
