@@ -1,7 +1,7 @@
 // Notices that the database is not the one it was, and begins a new epoch then.
 import { readBanTarget } from '../models/bans/ban-feed.ts';
 import { headOn, knowsPlace, readConfigHead } from '../models/config/config-history.ts';
-import { beginEpoch, readHistory } from '../models/config/epoch.ts';
+import { beginEpoch, beginRestoredEpoch, readHistory } from '../models/config/epoch.ts';
 import type { FeedTarget } from '../runtime/feeds.ts';
 import { withOneConnection } from '../runtime/one-connection.ts';
 import type { Runtime } from '../runtime/runtime.ts';
@@ -80,5 +80,5 @@ function isBeyond(place: FeedPlaceOf, { epoch, position }: FeedTarget): boolean 
 
 /** For whoever restored a dump into the same server, which nothing can notice by itself. Answers the new epoch. */
 export async function declareRestored(databaseUrl: string): Promise<string> {
-  return withOneConnection(databaseUrl, async (sql) => (await beginEpoch(sql, 'declared_restored')).epoch);
+  return withOneConnection(databaseUrl, (sql) => beginRestoredEpoch(sql, 'declared_restored'));
 }

@@ -1,4 +1,4 @@
--- version 3
+-- version 4
 -- Takes the head lock, then reads what a publication compares with: in that order, because only a statement that
 -- starts after the lock is had sees what the holder before committed.
 -- The arrays run in parallel: the bucket, kind and id of each name. p_ends: owners all of whose live entries are answered,
@@ -71,6 +71,7 @@ begin
   return jsonb_build_object(
     'epoch', head.epoch::text,
     'revision', head.revision::text,
+    'numberFloor', head.number_floor::text,
     'setHash', encode(head.set_hash, 'hex'),
     'entryCount', head.entry_count,
     'entries', entries,

@@ -27,6 +27,25 @@ export async function readHistory(sql: Knex): Promise<HistoryState> {
   return rows[0]!;
 }
 
+/** How far numbers of revisions and purges jump after a restore: more than are given between two backups. */
+const RESTORE_JUMP = 1_000_000;
+
+/**
+ * As {@link beginEpoch} for a database that was restored from a backup, which knows nothing of what was given since: no
+ * number of a revision or a purge that nodes or API clients may have seen is given again. Returns the epoch.
+ */
+export async function beginRestoredEpoch(sql: Knex, why: string): Promise<string> {
+  return sql.transaction(async (trx) => {
+    const { epoch } = await beginEpoch(trx, why);
+    await trx.raw(
+      `update cluster_head set number_floor = greatest(revision, canary_revision, number_floor) + ${RESTORE_JUMP}
+        where revision > 0 or canary_revision is not null`,
+    );
+    await trx.raw(`update purge_head set seq = seq + ${RESTORE_JUMP}`);
+    return epoch;
+  });
+}
+
 /**
  * Begins a new epoch of every cluster's configuration and of the ban feed, in one transaction, unless the epoch is not
  * `expected` any more (somebody else has done it). Answers the epoch in force, which is beyond `beyond`. `why` is shown
@@ -68,6 +87,7 @@ export async function beginEpoch(
       `update ban_head set seq = setval('ban_seq', greatest(nextval('ban_seq'),
          (select max(seq) from ban_head)) + ${SEQUENCE_JUMP}) where cluster_id = ''`,
     );
+    await trx.raw(`select setval('usage_seq', nextval('usage_seq') + ${SEQUENCE_JUMP})`);
     await trx('outbox').insert([
       { topic: 'config', key: '*' },
       { topic: 'canary', key: '*' },

@@ -41,6 +41,8 @@ interface SetHead<Entry> {
 
 export interface Head extends SetHead<LiveEntry> {
   epoch: string;
+  /** The next number is beyond it. */
+  numberFloor: string;
   /** Whether changes are tried by a canary first. */
   tries: boolean;
   /** Whether a change that went to everybody is taken back where visitors suffer. */
@@ -192,9 +194,10 @@ function withPublished(
 }
 
 /** One sequence for what everybody runs and what a canary runs. */
-export function nextNumber({ revision, canary }: Head): string {
-  const [stable, candidate] = [BigInt(revision), BigInt(canary?.revision ?? 0)];
-  return ((stable > candidate ? stable : candidate) + 1n).toString();
+export function nextNumber({ revision, canary, numberFloor }: Head): string {
+  let last = BigInt(revision);
+  for (const number of [BigInt(canary?.revision ?? 0), BigInt(numberFloor)]) if (number > last) last = number;
+  return (last + 1n).toString();
 }
 
 /** What a canary runs where it has this over the stable entry. */
