@@ -63,8 +63,9 @@ ENV NODE_ENV=production \
     SVC_GEOIP_ASN=/app/geoip/asn.mmdb
 COPY --from=packages /app/node_modules ./node_modules
 COPY package.json moleculer.config.ts LICENSE NOTICE ./
-COPY bin/console.ts bin/migrate.ts bin/recover.ts bin/reseal.ts ./bin/
+COPY bin/backup.ts bin/console.ts bin/migrate.ts bin/recover.ts bin/reseal.ts bin/restore.ts ./bin/
 COPY bin/lib/progress.ts bin/lib/secret-input.ts ./bin/lib/
+COPY bin/lib/backup ./bin/lib/backup
 COPY contract ./contract
 COPY migrations ./migrations
 COPY mixins ./mixins

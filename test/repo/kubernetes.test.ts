@@ -137,7 +137,7 @@ test('every container runs the console image, whose commands exist', (t) => {
 
 /** What somebody starts in an image, or while one is built. */
 const COMMANDS: Readonly<Record<string, readonly string[]>> = {
-  console: ['bin/console.ts', 'bin/migrate.ts', 'bin/recover.ts', 'bin/reseal.ts'],
+  console: ['bin/backup.ts', 'bin/console.ts', 'bin/migrate.ts', 'bin/recover.ts', 'bin/reseal.ts', 'bin/restore.ts'],
   edge: ['agents/edge/main.ts'],
   downloads: ['bin/package-node.ts'],
 };
