@@ -64,5 +64,8 @@ export async function emptyDatabase(): Promise<{ url: string; drop(): Promise<vo
   await query(databaseUrl, `create database ${name}`);
   const url = new URL(databaseUrl);
   url.pathname = `/${name}`;
-  return { url: url.href, drop: async () => void (await query(databaseUrl, `drop database ${name} with (force)`)) };
+  return {
+    url: url.href,
+    drop: async () => void (await query(databaseUrl, `drop database if exists ${name} with (force)`)),
+  };
 }

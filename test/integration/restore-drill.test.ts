@@ -22,7 +22,7 @@ test('a console restored from its backup has its nodes back, with what the backu
   const env = { NODE_API_PORT: String(port), SVC_NODE_API_URL: `https://localhost:${port}` };
   const first = await createTestDatabase();
   t.teardown(first.drop);
-  const lost = await startTestConsole({ env, database: first });
+  const lost = await startTestConsole({ env, database: { url: first.url } });
   t.teardown(() => lost.stop());
   const api = new Api(lost);
   const origin = await startLocalOrigin(t, api, (_, response) => response.end('the site'));
@@ -51,7 +51,7 @@ test('a console restored from its backup has its nodes back, with what the backu
   });
   const [before] = await query<{ revision: string; ban: string }>(
     first.url,
-    'select revision::text, (select last_value::text from ban_seq) as ban from cluster_head',
+    `select revision::text, (select last_value::text from ban_seq) as ban from cluster_head where cluster_id = '${clusterId}'`,
   );
   t.true((await query(first.url, 'select from session')).length > 0);
   await lost.stop();
@@ -68,7 +68,7 @@ test('a console restored from its backup has its nodes back, with what the backu
   t.false(run.stderr.includes(masterKey));
   t.is((await query(restored.url, 'select from session')).length, 0);
 
-  const running = await startTestConsole({ env, database: restored, masterKey });
+  const running = await startTestConsole({ env, database: { url: restored.url }, masterKey });
   t.teardown(() => running.stop());
   t.is(running.setupToken, null);
   await running.client.signIn({ email, password });
@@ -99,7 +99,7 @@ test('a console restored from its backup has its nodes back, with what the backu
   await again.ok('POST', '/bans', bans({ cidr: '192.0.2.9' }));
   const [after] = await query<{ revision: string; ban: string }>(
     restored.url,
-    'select revision::text, (select last_value::text from ban_seq) as ban from cluster_head',
+    `select revision::text, (select last_value::text from ban_seq) as ban from cluster_head where cluster_id = '${clusterId}'`,
   );
   t.true(BigInt(after!.revision) > BigInt(before!.revision));
   t.true(BigInt(after!.ban) > BigInt(before!.ban));
