@@ -10,7 +10,8 @@ export const title = 'a cache of a million objects (Go benchmark)';
 
 const AIM_BYTES = 96;
 const AIM_RESTART_SECONDS = 5;
-const AIM_EVICTIONS = 10_000;
+const AIM_EVICTION_MICROSECONDS = 100;
+const AIM_STORE_MICROSECONDS = 60;
 
 export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
   const rounds = quick ? 1 : 5;
@@ -51,13 +52,21 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
       evictionCpuMicroseconds: interval('evict-cpu-µs'),
       storeCpuMicroseconds: interval('store-cpu-µs'),
     },
+    // A shared machine takes the core away in between: processor time is judged, the clock is shown.
     aims: [
       { aim: `≤ ${AIM_BYTES} bytes of memory for an object`, reached: of('bytes/object').high <= AIM_BYTES },
       {
-        aim: `restart in ≤ ${AIM_RESTART_SECONDS} s for a million objects`,
-        reached: perMillion('restart-s') <= AIM_RESTART_SECONDS,
+        aim: `restart in ≤ ${AIM_RESTART_SECONDS} s of processor time for a million objects`,
+        reached: perMillion('restart-cpu-s') <= AIM_RESTART_SECONDS,
       },
-      { aim: `≥ ${AIM_EVICTIONS} evictions a second`, reached: of('evictions/s').low >= AIM_EVICTIONS },
+      {
+        aim: `≤ ${AIM_EVICTION_MICROSECONDS} µs of processor time for an eviction`,
+        reached: of('evict-cpu-µs').high <= AIM_EVICTION_MICROSECONDS,
+      },
+      {
+        aim: `≤ ${AIM_STORE_MICROSECONDS} µs of processor time to store 1 KiB`,
+        reached: of('store-cpu-µs').high <= AIM_STORE_MICROSECONDS,
+      },
     ],
     notes: [
       'The index of the restart has no files; eviction deletes files of 1 KiB, one for each 20 objects of the index.',

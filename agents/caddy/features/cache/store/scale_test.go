@@ -85,6 +85,7 @@ func restart(b *testing.B, n int) {
 	if _, _, has := next.Usage(); has < n {
 		b.Fatalf("%d objects of %d are back", has, n)
 	}
+	until(b, "the files are swept", next.Swept)
 	b.ReportMetric(float64(heap()-before)/float64(n), "bytes/object")
 	next.end()
 }
