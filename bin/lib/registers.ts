@@ -66,6 +66,13 @@ export const REGISTERS: readonly Register[] = [
     exports: /^attention$/,
   },
   {
+    file: 'contract/gen/alerts.ts',
+    list: 'ALERT_LISTS',
+    folder: 'contract/resources',
+    files: /^[a-z0-9-]+[.]codes[.]ts$/,
+    exports: /^alerts$/,
+  },
+  {
     file: 'contract/gen/reasons.ts',
     list: 'REASON_LISTS',
     folder: 'contract/resources',

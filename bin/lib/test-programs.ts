@@ -17,6 +17,7 @@ const TEST_PACKAGES: Record<string, string> = {
   nginx: 'nginx',
   named: 'bind9',
   pgbouncer: 'pgbouncer',
+  exim4: 'exim4-daemon-light',
   chromium: 'chromium',
   gcc: 'gcc',
 };
@@ -31,6 +32,7 @@ const SERVICES: Record<string, string> = {
   pgbouncer: 'pgbouncer',
   haproxy: 'haproxy',
   varnish: 'varnish',
+  'exim4-daemon-light': 'exim4',
 };
 
 /** A C compiler without these compiles nothing; Go's race detector needs one. */

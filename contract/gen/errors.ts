@@ -2,6 +2,7 @@
 import { errors as accessKeys } from '../resources/access-keys.codes.ts';
 import { errors as account } from '../resources/account.codes.ts';
 import { errors as acmeDirectory } from '../resources/acme-directory.codes.ts';
+import { errors as alerts } from '../resources/alerts.codes.ts';
 import { errors as analytics } from '../resources/analytics.codes.ts';
 import { errors as bans } from '../resources/bans.codes.ts';
 import { errors as bulkRedirects } from '../resources/bulk-redirects.codes.ts';
@@ -39,6 +40,7 @@ export const ERROR_LISTS = [
   accessKeys,
   account,
   acmeDirectory,
+  alerts,
   analytics,
   bans,
   bulkRedirects,

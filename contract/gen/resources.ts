@@ -3,6 +3,7 @@ import * as accessKeys from '../resources/access-keys.ts';
 import * as account from '../resources/account.ts';
 import * as acmeDirectory from '../resources/acme-directory.ts';
 import * as addresses from '../resources/addresses.ts';
+import * as alerts from '../resources/alerts.ts';
 import * as analytics from '../resources/analytics.ts';
 import * as auditLogs from '../resources/audit-logs.ts';
 import * as bans from '../resources/bans.ts';
@@ -67,6 +68,7 @@ export const RESOURCE_FILES = [
   account,
   acmeDirectory,
   addresses,
+  alerts,
   analytics,
   auditLogs,
   bans,

@@ -1,3 +1,4 @@
+import type { AlertKindEntries } from '../alert-kind.ts';
 import { type ErrorEntries, entry } from '../error-entry.ts';
 import type { ReasonEntries } from '../reason-entry.ts';
 
@@ -66,3 +67,28 @@ export const errors = {
 export const reasons = {
   certificate_updated: 'HTTPS settings or certificates changed.',
 } satisfies ReasonEntries;
+
+export const alerts = {
+  certificate_expiring: {
+    order: 20,
+    audience: 'site',
+    text: {
+      en: {
+        firing: 'The certificate of site {name} ends on {notAfter}.',
+        resolved: 'The certificate of site {name} was renewed.',
+      },
+      'zh-CN': { firing: '站点 {name} 的证书将于 {notAfter} 到期。', resolved: '站点 {name} 的证书已续期。' },
+    },
+  },
+  certificate_failed: {
+    order: 30,
+    audience: 'everything',
+    text: {
+      en: {
+        firing: 'Certificate {name} cannot be issued: {error}.',
+        resolved: 'Certificate {name} has no failed order.',
+      },
+      'zh-CN': { firing: '证书 {name} 无法签发：{error}。', resolved: '证书 {name} 已没有失败的订单。' },
+    },
+  },
+} satisfies AlertKindEntries;

@@ -1,3 +1,4 @@
+import type { AlertKindEntries } from '../alert-kind.ts';
 import type { AttentionEntries } from '../attention-entry.ts';
 import { type ErrorEntries, entry } from '../error-entry.ts';
 
@@ -17,3 +18,14 @@ export const attention = {
   node_certificates_ending: { order: 70, level: 'act', page: '/nodes' },
   nodes_proxy_peers_unset: { order: 80, level: 'act', page: '/nodes' },
 } satisfies AttentionEntries;
+
+export const alerts = {
+  node_offline: {
+    order: 10,
+    audience: 'cluster',
+    text: {
+      en: { firing: 'Node {name} does not respond.', resolved: 'Node {name} responds again.' },
+      'zh-CN': { firing: '节点 {name} 没有响应。', resolved: '节点 {name} 已恢复响应。' },
+    },
+  },
+} satisfies AlertKindEntries;

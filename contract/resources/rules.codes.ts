@@ -1,3 +1,4 @@
+import type { AlertKindEntries } from '../alert-kind.ts';
 import type { AttentionEntries } from '../attention-entry.ts';
 import { type ErrorEntries, entry } from '../error-entry.ts';
 import type { SiteFeatureEntries } from '../site-feature.ts';
@@ -20,3 +21,20 @@ export const siteFeatures = {
   rulesV2: { capability: 'rules-v2', configured: true },
   rulesV3: { capability: 'rules-v3', configured: true },
 } satisfies SiteFeatureEntries;
+
+export const alerts = {
+  stored_rule_invalid: {
+    order: 120,
+    audience: 'everything',
+    text: {
+      en: {
+        firing: 'Stored rules of {name} are no longer valid. Nodes keep their last valid form.',
+        resolved: 'All stored rules of {name} are valid again.',
+      },
+      'zh-CN': {
+        firing: '{name} 已保存的规则不再有效。节点沿用其最后有效的版本。',
+        resolved: '{name} 已保存的规则均已恢复有效。',
+      },
+    },
+  },
+} satisfies AlertKindEntries;

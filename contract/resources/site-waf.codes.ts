@@ -1,3 +1,4 @@
+import type { AlertKindEntries } from '../alert-kind.ts';
 import type { AttentionEntries } from '../attention-entry.ts';
 import { type ErrorEntries, entry } from '../error-entry.ts';
 import type { ReasonEntries } from '../reason-entry.ts';
@@ -24,3 +25,20 @@ export const reasons = {
 export const attention = {
   sites_waf_share: { order: 35, level: 'watch', page: '/sites' },
 } satisfies AttentionEntries;
+
+export const alerts = {
+  waf_share: {
+    order: 80,
+    audience: 'site',
+    text: {
+      en: {
+        firing: 'The WAF takes {observed}% of the requests of site {name} for attacks.',
+        resolved: 'The share of attacks on site {name} is below the limit again.',
+      },
+      'zh-CN': {
+        firing: 'WAF 认为站点 {name} 有 {observed}% 的请求是攻击。',
+        resolved: '站点 {name} 的攻击占比已低于阈值。',
+      },
+    },
+  },
+} satisfies AlertKindEntries;

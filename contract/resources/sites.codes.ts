@@ -1,3 +1,4 @@
+import type { AlertKindEntries } from '../alert-kind.ts';
 import type { AttentionEntries } from '../attention-entry.ts';
 import { type ErrorEntries, entry } from '../error-entry.ts';
 import type { ReasonEntries } from '../reason-entry.ts';
@@ -44,3 +45,42 @@ export const reasons = {
   site_enabled: 'Site enabled.',
   site_disabled: 'Site disabled.',
 } satisfies ReasonEntries;
+
+export const alerts = {
+  origin_unavailable: {
+    order: 40,
+    audience: 'site',
+    text: {
+      en: { firing: 'A node reaches no origin of site {name}.', resolved: 'Nodes reach origins of site {name} again.' },
+      'zh-CN': { firing: '有节点连不上站点 {name} 的任何源站。', resolved: '各节点已能连上站点 {name} 的源站。' },
+    },
+  },
+  high_5xx: {
+    order: 50,
+    audience: 'site',
+    text: {
+      en: {
+        firing: '{percent}% of the responses of site {name} are server errors (5xx).',
+        resolved: 'Server errors (5xx) of site {name} are below the limit again.',
+      },
+      'zh-CN': {
+        firing: '站点 {name} 有 {percent}% 的响应是服务器错误（5xx）。',
+        resolved: '站点 {name} 的服务器错误（5xx）已低于阈值。',
+      },
+    },
+  },
+  site_failing: {
+    order: 60,
+    audience: 'site',
+    text: {
+      en: {
+        firing: 'Site {name} fails for many visitors: {percent}% of the requests of the last minute.',
+        resolved: 'Site {name} no longer fails for many visitors.',
+      },
+      'zh-CN': {
+        firing: '站点 {name} 对许多访客失败：最近一分钟内 {percent}% 的请求。',
+        resolved: '站点 {name} 不再对许多访客失败。',
+      },
+    },
+  },
+} satisfies AlertKindEntries;

@@ -10,6 +10,8 @@ export interface OpenAlert {
   subject: AlertSubject;
   /** Id of the subject; empty for the installation. */
   id: string;
+  /** What messages name of it, as of its beginning. */
+  detail?: Readonly<Record<string, string | number>>;
 }
 
 /** Subjects of one attention item that are read, at most. */
@@ -33,15 +35,15 @@ export async function writeAlerts(
 ): Promise<void> {
   await sql.raw(
     `with found as materialized (
-       select distinct * from jsonb_to_recordset(:alerts::jsonb) as f(kind text, subject text, id text)
+       select distinct on (kind, id) * from jsonb_to_recordset(:alerts::jsonb) as f(kind text, subject text, id text, detail jsonb)
      ), closed as (
        update alert a set resolved_at = :now
         where a.resolved_at is null and a.kind = any(:complete::text[]) and not exists (
           select from found f where f.kind = a.kind
             and f.id = coalesce(a.site_id, a.node_id, a.cluster_id, a.certificate_id, a.upgrade_id, ''))
      )
-     insert into alert (kind, started_at, site_id, node_id, cluster_id, certificate_id, upgrade_id)
-     select f.kind, :now, ${columnOf('site')}, ${columnOf('node')}, ${columnOf('cluster')}, ${columnOf('certificate')},
+     insert into alert (kind, started_at, detail, site_id, node_id, cluster_id, certificate_id, upgrade_id)
+     select f.kind, :now, coalesce(f.detail, '{}'), ${columnOf('site')}, ${columnOf('node')}, ${columnOf('cluster')}, ${columnOf('certificate')},
          ${columnOf('upgrade')}
        from found f
      on conflict do nothing`,

@@ -1,5 +1,6 @@
 // Written by `npm run generate` from the files it imports. Changes here are lost.
 import { feature as acmeFanout } from '../acme-fanout/feature.ts';
+import { feature as alerts } from '../alerts/feature.ts';
 import { feature as analytics } from '../analytics/feature.ts';
 import { feature as auditLogs } from '../audit-logs/feature.ts';
 import { feature as bans } from '../bans/feature.ts';
@@ -31,6 +32,7 @@ import { feature as waf } from '../waf/feature.ts';
 
 export const FEATURES = [
   acmeFanout,
+  alerts,
   analytics,
   auditLogs,
   bans,

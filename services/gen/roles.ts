@@ -5,6 +5,7 @@ export const ROLES_OF_SERVICES = [
   ['account', ['app']],
   ['acme-fanout', ['worker']],
   ['addresses', ['app']],
+  ['alerts', ['app']],
   ['analytics', ['app']],
   ['api-gateway', ['app']],
   ['audit-logs', ['app']],

@@ -6,7 +6,10 @@ import type { LeaderJob } from '../../runtime/leader.ts';
 import { FEATURES } from '../gen/features.ts';
 import { reviewAlerts } from './review-alerts.ts';
 
-const SOURCES = FEATURES.flatMap(({ attention }: ServiceFeature) => attention ?? []);
+const SOURCES = {
+  attention: FEATURES.flatMap(({ attention }: ServiceFeature) => attention ?? []),
+  alerts: FEATURES.flatMap(({ alerts }: ServiceFeature) => alerts ?? []),
+};
 
 export const JOBS: readonly LeaderJob[] = [
   ...FEATURES.flatMap((feature: ServiceFeature) => feature.jobs ?? []),

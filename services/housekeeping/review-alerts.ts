@@ -1,6 +1,8 @@
 // Opens and closes alerts: the attention list of the whole installation, kept as rows, whether or not somebody looks at it.
+import type { AlertSource } from '../../mixins/alerts.ts';
 import type { AttentionSource, FoundAttention } from '../../mixins/attention.ts';
 import { MAX_SUBJECTS, type OpenAlert, writeAlerts } from '../../models/alerts/alert.ts';
+import { readAlertPolicy } from '../../models/alerts/alert-policy.ts';
 import { readFleetFactsToReview } from '../../models/overview/fleet-facts.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
@@ -10,16 +12,19 @@ import type { Runtime } from '../../runtime/runtime.ts';
  */
 export async function reviewAlerts(
   { pools }: Pick<Runtime, 'pools'>,
-  sources: readonly AttentionSource[],
+  { attention, alerts: found }: { attention: readonly AttentionSource[]; alerts: readonly AlertSource[] },
   now: Date,
 ): Promise<void> {
   const fleet = readFleetFactsToReview(pools.api);
   // Sources may need nothing of it.
   fleet.catch(() => undefined);
-  const settled = await Promise.allSettled(sources.map(async (source) => source.find(pools.api, null, fleet)));
-  const reviewed = settled.flatMap((one, index) =>
-    one.status === 'fulfilled' ? [alertsOf(sources[index]!, one.value)] : [],
-  );
+  const policy = readAlertPolicy(pools.api);
+  policy.catch(() => undefined);
+  const settled = await Promise.allSettled([
+    ...attention.map(async (source) => alertsOf(source, await source.find(pools.api, null, fleet))),
+    ...found.map(async (source) => foundOf(source, await source.find(pools.api, await policy))),
+  ]);
+  const reviewed = settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
   const alerts = reviewed.flatMap(({ open }) => open);
   const complete = reviewed.flatMap((one) => one.complete);
   await writeAlerts(pools.api, alerts, complete, now);
@@ -27,11 +32,19 @@ export async function reviewAlerts(
   if (errors.length > 0) throw new AggregateError(errors, 'alerts of some kinds were not reviewed');
 }
 
+interface Reviewed {
+  open: readonly OpenAlert[];
+  /** Kinds of which nothing was left out. */
+  complete: readonly string[];
+}
+
+function foundOf({ kinds }: AlertSource, open: readonly OpenAlert[]): Reviewed {
+  const isCut = (kind: string) => open.filter((one) => one.kind === kind).length >= MAX_SUBJECTS;
+  return { open, complete: kinds.filter((kind) => !isCut(kind)) };
+}
+
 /** The alerts that a source's items raise, and the kinds of which it has left out nothing. */
-export function alertsOf(
-  { kinds }: Pick<AttentionSource, 'kinds'>,
-  items: readonly FoundAttention[],
-): { open: OpenAlert[]; complete: string[] } {
+export function alertsOf({ kinds }: Pick<AttentionSource, 'kinds'>, items: readonly FoundAttention[]): Reviewed {
   const open: OpenAlert[] = [];
   const complete: string[] = [];
   for (const [kind, { alert, most = Number.POSITIVE_INFINITY }] of Object.entries(kinds)) {
@@ -39,9 +52,14 @@ export function alertsOf(
     const own = items.filter((item) => item.kind === kind);
     const cut = own.length >= most || own.some(({ subjects = [] }) => subjects.length > MAX_SUBJECTS);
     if (!cut) complete.push(kind);
-    for (const item of own) for (const id of idsOf(alert, item)) open.push({ kind, subject: alert, id });
+    for (const item of own)
+      for (const id of idsOf(alert, item)) open.push({ kind, subject: alert, id, ...detailOf(item) });
   }
   return { open, complete };
+}
+
+function detailOf({ percent }: FoundAttention): Pick<OpenAlert, 'detail'> {
+  return percent === null || percent === undefined ? {} : { detail: { percent } };
 }
 
 function idsOf(alert: OpenAlert['subject'], { clusterId, subjects = [] }: FoundAttention): readonly string[] {

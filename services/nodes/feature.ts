@@ -1,9 +1,11 @@
 import type { FoundAttention } from '../../mixins/attention.ts';
 import type { ServiceFeature } from '../../mixins/service-feature.ts';
 import { MINUTE_MS, SECOND_MS, sweep } from '../../mixins/sweep.ts';
+import { MAX_SUBJECTS } from '../../models/alerts/alert.ts';
 import { purgeMetrics } from '../../models/nodes/node-metrics.ts';
 import { tellOfflineNodes } from '../../models/nodes/node-state.ts';
 import { expireNodeTasks, purgeNodeTasks } from '../../models/nodes/node-task.ts';
+import { offlineNodes } from '../../models/nodes/offline-node.ts';
 import type { NodeGroup } from '../../models/overview/overview-nodes.ts';
 
 const OFFLINE_EVERY_MS = 5 * SECOND_MS;
@@ -30,6 +32,13 @@ export const feature = {
       nodes_proxy_peers_unset: { alert: 'node' },
     },
     find: async (_sql, _clusterId, fleet) => (await fleet).view.groups.map(itemOf),
+  },
+  alerts: {
+    kinds: ['node_offline'],
+    async find(sql, { nodeOfflineSeconds }) {
+      const ids = await offlineNodes(sql, nodeOfflineSeconds, MAX_SUBJECTS);
+      return ids.map((id) => ({ kind: 'node_offline', subject: 'node', id }));
+    },
   },
 } satisfies ServiceFeature;
 

@@ -1,7 +1,9 @@
 import type { ServiceFeature } from '../../mixins/service-feature.ts';
 import { HOUR_MS, sweep } from '../../mixins/sweep.ts';
+import { MAX_SUBJECTS } from '../../models/alerts/alert.ts';
 import { purgeRolloutEvents } from '../../models/db/sweeps.ts';
 import { rolloutAttention } from '../../models/rollouts/rollout.ts';
+import { rolloutAlerts } from '../../models/rollouts/rollout-alert.ts';
 import { evaluateCanaries } from './evaluate.ts';
 import { undoHarm } from './undo.ts';
 
@@ -24,6 +26,13 @@ export const feature = {
     async find(sql, clusterId) {
       const found = await rolloutAttention(sql, clusterId);
       return found.map(({ at, ...one }) => ({ ...one, at: at?.toISOString() ?? null }));
+    },
+  },
+  alerts: {
+    kinds: ['config_rollout_failed', 'config_rollout_no_canary'],
+    async find(sql) {
+      const found = await rolloutAlerts(sql, MAX_SUBJECTS);
+      return found.map(({ kind, clusterId }) => ({ kind, subject: 'cluster', id: clusterId }));
     },
   },
 } satisfies ServiceFeature;

@@ -20,4 +20,14 @@ export const feature = {
       ];
     },
   },
+  alerts: {
+    kinds: ['stored_rule_invalid'],
+    async find(sql) {
+      const { ofPlatform, subjects } = await brokenRules(sql, null);
+      return [
+        ...(ofPlatform > 0 ? [{ kind: 'stored_rule_invalid', subject: 'installation' as const, id: '' }] : []),
+        ...subjects.map((id) => ({ kind: 'stored_rule_invalid', subject: 'site' as const, id })),
+      ];
+    },
+  },
 } satisfies ServiceFeature;

@@ -1,8 +1,10 @@
 import type { FoundAttention } from '../../mixins/attention.ts';
 import type { ServiceFeature } from '../../mixins/service-feature.ts';
+import { MAX_SUBJECTS } from '../../models/alerts/alert.ts';
 import { cacheListUsers } from '../../models/cache/cache-list-users.ts';
 import type { FleetFacts } from '../../models/overview/fleet-facts.ts';
 import { isSilent } from '../../models/overview/overview-sites.ts';
+import { sitesWithErrors, sitesWithoutOrigin } from '../../models/sites/alerting-site.ts';
 import { type FailingSite, failingSites, MAX_FAILING } from '../../models/sites/failing-site.ts';
 import { type DownOrigins, downOrigins } from '../../models/sites/origin-health.ts';
 import { siteCacheRestorer } from './restore-cache.ts';
@@ -27,6 +29,20 @@ export const feature = {
   },
   restores: [siteRestorer, siteRequestsRestorer, siteContentRestorer, siteCacheRestorer],
   ipListUsers: cacheListUsers,
+  alerts: {
+    kinds: ['origin_unavailable', 'high_5xx'],
+    async find(sql, { nodeOfflineSeconds, errorRatio, minimumRequests, windowMinutes }) {
+      const share = { minutes: windowMinutes, ratio: errorRatio, requests: minimumRequests };
+      const [down, failing] = await Promise.all([
+        sitesWithoutOrigin(sql, nodeOfflineSeconds, MAX_SUBJECTS),
+        sitesWithErrors(sql, share, MAX_SUBJECTS),
+      ]);
+      return [
+        ...down.map((id) => ({ kind: 'origin_unavailable', subject: 'site' as const, id })),
+        ...failing.map(({ id, percent }) => ({ kind: 'high_5xx', subject: 'site' as const, id, detail: { percent } })),
+      ];
+    },
+  },
 } satisfies ServiceFeature;
 
 function unservedItems({ view: { spans }, counts, behind }: FleetFacts): FoundAttention[] {

@@ -234,6 +234,50 @@ const FORMS: readonly FormCase[] = [
     },
   },
   {
+    file: 'features/alerts/EditChannel.vue',
+    open: opened(() => '/alerts/channels', 'alerts.channel.add'),
+    submit: 'shared.form.save',
+    fields: {
+      'alerts.channel.name': name(100),
+      'alerts.edit.url': {
+        good: () => 'https://hook.example.org/',
+        longest: () => 'https://hook.example.org/'.padEnd(4096, 'x'),
+        tooLong: 'https://hook.example.org/'.padEnd(4097, 'x'),
+      },
+      'alerts.edit.bearer': { optional: true, longest: () => label(4096), tooLong: label(4097) },
+    },
+  },
+  {
+    file: 'features/alerts/AlertLimits.vue',
+    open: onPage(() => '/alerts/rules', 'alerts.limits.certificate'),
+    submit: 'shared.form.save',
+    fields: {
+      'alerts.limits.certificate': number(720),
+      'alerts.limits.ratio': number(1),
+      'alerts.limits.requests': number(1_000_000),
+      'alerts.limits.window': number(60),
+    },
+    stays: true,
+  },
+  {
+    file: 'features/alerts/EditMailServer.vue',
+    open: opened(() => '/alerts/mail', 'alerts.mail.set'),
+    submit: 'shared.form.save',
+    fields: {
+      'alerts.mail.host': {
+        optional: true,
+        good: () => '',
+        longest: () => `${label(63)}.${label(63)}.${label(63)}.${label(61)}`,
+        tooLong: `${label(63)}.${label(63)}.${label(63)}.${label(62)}`,
+      },
+      'alerts.mail.from': {
+        good: () => 'console@example.org',
+        longest: () => `${label(308)}@example.org`,
+        tooLong: `${label(309)}@example.org`,
+      },
+    },
+  },
+  {
     // Its directory is read before it is saved (console-https.test.ts).
     file: 'features/certificates/EditAuthority.vue',
     open: opened(() => '/certificates', 'certificates.authority.title'),
@@ -705,7 +749,11 @@ const PROOFS = [
 ];
 
 /** Forms in which something is chosen and nothing typed. */
-const CHOICES = ['features/addresses/AddToList.vue', 'features/waf/ExcludeEventDialog.vue'];
+const CHOICES = [
+  'features/alerts/EditSubscription.vue',
+  'features/addresses/AddToList.vue',
+  'features/waf/ExcludeEventDialog.vue',
+];
 
 /** Forms that take certificates, which are made for the story (console-certificates.test.ts), or ask authorities for them. */
 const CERTIFICATES = ['features/certificates/RequestHttps.vue', 'features/certificates/UploadCertificate.vue'];

@@ -70,6 +70,22 @@ export const ERROR_STATUS = {
   ACME_DIRECTORY_CA_INVALID: 400,
   /** An external account needs both `eabKid` and `eabHmacKey`. Send both or neither. */
   ACME_DIRECTORY_EAB_INCOMPLETE: 400,
+  /** This alert channel does not exist. */
+  ALERT_CHANNEL_NOT_FOUND: 404,
+  /** There are `data.limit` alert channels already. Delete one first. */
+  ALERT_CHANNEL_LIMIT: 409,
+  /** The test message was not delivered; `data.reason` says why. */
+  ALERT_SEND_FAILED: 502,
+  /** No mail server is set. Save the SMTP settings first. */
+  ALERT_SMTP_NOT_CONFIGURED: 412,
+  /** This alert subscription does not exist. */
+  ALERT_SUBSCRIPTION_NOT_FOUND: 404,
+  /** The channel has a subscription already. Change that one. */
+  ALERT_SUBSCRIPTION_EXISTS: 409,
+  /** The password is needed again: `host`, `port`, `secure`, `username` or `ca` changed. Send `password`. */
+  SMTP_PASSWORD_REQUIRED: 400,
+  /** `ca` is not a list of certificates in PEM. */
+  SMTP_CA_INVALID: 400,
   /** Bytes are not counted by status, and nodes not by site. Use `metric=requests` with `statusClass` and `by=status`, and omit `siteId` with `by=node`. */
   ANALYTICS_QUERY_INVALID: 400,
   /** `cidr` is not a valid IP address or CIDR. Use for example 203.0.113.0/24. */

@@ -222,6 +222,106 @@ export interface AddressDossier {
   }>;
 }
 
+export interface AlertChannel {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  /** Name shown in lists. 1 to 100 characters. */
+  name: string;
+  /** Whether messages are sent. */
+  enabled: boolean;
+  /** Whether the channel receives every alert, without a subscription. */
+  platform: boolean;
+  /** Language of the messages. */
+  locale: 'zh-CN' | 'en';
+  kind: 'webhook' | 'email' | 'dingtalk' | 'wecom' | 'telegram' | 'slack';
+  lastError: 'refused' | 'unreachable' | 'timeout' | 'tls' | 'too_large' | 'status' | 'rejected' | 'authentication' | 'not_configured' | null;
+  lastSentAt: string | null;
+  /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
+  createdAt: string;
+  /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
+  updatedAt: string;
+}
+
+export interface AlertEvent {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  /** What begins. */
+  kind: 'node_offline' | 'certificate_expiring' | 'certificate_failed' | 'origin_unavailable' | 'high_5xx' | 'site_failing' | 'cc_mitigation' | 'waf_share' | 'config_rollout_failed' | 'config_rollout_no_canary' | 'changes_undone' | 'stored_rule_invalid';
+  siteId: string | null;
+  /** Name of what the alert is about: the site, else the node, certificate or cluster. */
+  siteName: string;
+  /** ID of what the alert is about; empty for the installation. */
+  resourceId: string;
+  /** The message in English, as of the beginning. */
+  text: string;
+  /** Values that the message names. */
+  detail: Record<string, unknown>;
+  /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
+  startedAt: string;
+  /** Null while the cause lasts. */
+  resolvedAt: string | null;
+  /** Messages about it, by what became of them. `dropped`: the cause had ended before. */
+  deliveries: {
+    sent: number;
+    waiting: number;
+    failed: number;
+    dropped: number;
+  };
+}
+
+export interface AlertPolicy {
+  /** Silence of a node in seconds after which it is offline. 45 to 3600; default 90. */
+  nodeOfflineSeconds: number;
+  /** Hours before the end of a certificate. 1 to 720; default 72. */
+  certificateHours: number;
+  /** Share of 5xx among the responses of a site. 0.01 to 1; default 0.2. */
+  errorRatio: number;
+  /** Requests of a site in the window, at least. 1 to 1000000; default 100. */
+  minimumRequests: number;
+  /** Minutes over which 5xx are counted. 1 to 60; default 5. */
+  windowMinutes: number;
+  updatedAt: string | null;
+}
+
+export interface AlertSmtp {
+  /** Name or address of the mail server; empty: no mail is sent. Up to 253 characters. */
+  host: string;
+  /** Port of the mail server. 1 to 65535; default 465. */
+  port: number;
+  /** TLS from the first byte; otherwise STARTTLS, which the server must offer. Default true. */
+  secure: boolean;
+  /** Sender: an address, or `Name <address>`. Up to 320 characters. */
+  from: string;
+  /** User name; empty: no authentication. Up to 256 characters. */
+  username: string;
+  /** PEM of the certificate authorities that vouch for the server; empty: those of the system. Up to 65536 characters. */
+  ca: string;
+  /** Whether a password is stored. */
+  passwordSet: boolean;
+  updatedAt: string | null;
+}
+
+export interface AlertSubscription {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  /** ID. 1 to 64 characters. */
+  channelId: string;
+  /** Name shown in lists. 1 to 100 characters. */
+  channelName: string;
+  /** Alerts that are sent. Those about the whole installation go only to channels that receive everything. 1 to 64 entries. */
+  kinds: Array<'node_offline' | 'certificate_expiring' | 'certificate_failed' | 'origin_unavailable' | 'high_5xx' | 'site_failing' | 'cc_mitigation' | 'waf_share' | 'config_rollout_failed' | 'config_rollout_no_canary' | 'changes_undone' | 'stored_rule_invalid'>;
+  /** Whether messages are sent. */
+  enabled: boolean;
+  /** Whether the subscription is for all sites, also later ones. */
+  allSites: boolean;
+  /** IDs of the sites; empty with `allSites`. Up to 1000 entries. */
+  siteIds: string[];
+  /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
+  createdAt: string;
+  /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
+  updatedAt: string;
+}
+
 export interface Arrival {
   /** ID. 1 to 64 characters. */
   id: string;
@@ -259,6 +359,14 @@ export interface Author {
   type: string;
   id: string | null;
   name: string;
+}
+
+export interface AvailableAlertChannel {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  /** Name shown in lists. 1 to 100 characters. */
+  name: string;
+  kind: 'webhook' | 'email' | 'dingtalk' | 'wecom' | 'telegram' | 'slack';
 }
 
 export interface Ban {

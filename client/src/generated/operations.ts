@@ -4,8 +4,14 @@ import type {
   AccessKey,
   ActiveHealthCheckInput,
   AddressDossier,
+  AlertChannel,
+  AlertEvent,
+  AlertPolicy,
+  AlertSmtp,
+  AlertSubscription,
   Arrival,
   AuditEntry,
+  AvailableAlertChannel,
   Ban,
   BreakdownItem,
   BulkRedirects,
@@ -132,6 +138,257 @@ export interface AddressesGetInput {
 }
 
 export type AddressesGetOutput = AddressDossier;
+
+export interface AlertsAvailableChannelsListInput {
+  /** Page, from 1. 1 to 1000000; default 1. */
+  page?: number | undefined;
+  /** Items per page. 1 to 100; default 50. */
+  pageSize?: number | undefined;
+}
+
+export interface AlertsAvailableChannelsListOutput {
+  items: AvailableAlertChannel[];
+  /** Number of items on all pages. */
+  total: number;
+}
+
+export interface AlertsChannelsListInput {
+  /** Page, from 1. 1 to 1000000; default 1. */
+  page?: number | undefined;
+  /** Items per page. 1 to 100; default 50. */
+  pageSize?: number | undefined;
+}
+
+export interface AlertsChannelsListOutput {
+  items: AlertChannel[];
+  /** Number of items on all pages. */
+  total: number;
+}
+
+export interface AlertsChannelsCreateInput {
+  /** Name shown in lists. 1 to 100 characters. */
+  name: string;
+  /** Whether messages are sent. Default true. */
+  enabled?: boolean | undefined;
+  /** Whether the channel receives every alert, without a subscription. Default false. */
+  platform?: boolean | undefined;
+  /** Language of the messages. Default "en". */
+  locale?: 'zh-CN' | 'en' | undefined;
+  /** Where messages go. Never returned. */
+  config: {
+    kind: 'webhook';
+    /** URL that receives a POST with JSON for each message; http or https. 1 to 4096 characters. */
+    url: string;
+    /** Token sent as `Authorization: Bearer`. 1 to 4096 characters. */
+    bearer?: string | undefined;
+    /** Key of the signature in `webhook-signature`: `whsec_` and 24 to 64 bytes in base64. 38 to 128 characters. */
+    signingKey?: string | undefined;
+  } | {
+    kind: 'email';
+    /** Addresses of the recipients. 1 to 20 entries. */
+    to: string[];
+  } | {
+    kind: 'dingtalk';
+    /** URL of the robot, on oapi.dingtalk.com. 1 to 4096 characters. */
+    url: string;
+    /** Secret that signs the requests. 1 to 256 characters. */
+    secret?: string | undefined;
+  } | {
+    kind: 'wecom';
+    /** URL of the robot, on qyapi.weixin.qq.com. 1 to 4096 characters. */
+    url: string;
+  } | {
+    kind: 'telegram';
+    /** Token of the bot. Up to 128 characters. */
+    token: string;
+    /** Chat that receives the messages: an id, or @name of a channel. Up to 64 characters. */
+    chatId: string;
+  } | {
+    kind: 'slack';
+    /** URL of an incoming webhook of Slack, Mattermost or another service that takes the same. 1 to 4096 characters. */
+    url: string;
+  };
+}
+
+export type AlertsChannelsCreateOutput = AlertChannel;
+
+export interface AlertsChannelsUpdateInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  /** Name shown in lists. 1 to 100 characters. */
+  name: string;
+  /** Whether messages are sent. Default true. */
+  enabled?: boolean | undefined;
+  /** Whether the channel receives every alert, without a subscription. Default false. */
+  platform?: boolean | undefined;
+  /** Language of the messages. Default "en". */
+  locale?: 'zh-CN' | 'en' | undefined;
+  /** Where messages go. Never returned. */
+  config?: {
+    kind: 'webhook';
+    /** URL that receives a POST with JSON for each message; http or https. 1 to 4096 characters. */
+    url: string;
+    /** Token sent as `Authorization: Bearer`. 1 to 4096 characters. */
+    bearer?: string | undefined;
+    /** Key of the signature in `webhook-signature`: `whsec_` and 24 to 64 bytes in base64. 38 to 128 characters. */
+    signingKey?: string | undefined;
+  } | {
+    kind: 'email';
+    /** Addresses of the recipients. 1 to 20 entries. */
+    to: string[];
+  } | {
+    kind: 'dingtalk';
+    /** URL of the robot, on oapi.dingtalk.com. 1 to 4096 characters. */
+    url: string;
+    /** Secret that signs the requests. 1 to 256 characters. */
+    secret?: string | undefined;
+  } | {
+    kind: 'wecom';
+    /** URL of the robot, on qyapi.weixin.qq.com. 1 to 4096 characters. */
+    url: string;
+  } | {
+    kind: 'telegram';
+    /** Token of the bot. Up to 128 characters. */
+    token: string;
+    /** Chat that receives the messages: an id, or @name of a channel. Up to 64 characters. */
+    chatId: string;
+  } | {
+    kind: 'slack';
+    /** URL of an incoming webhook of Slack, Mattermost or another service that takes the same. 1 to 4096 characters. */
+    url: string;
+  } | undefined;
+  /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
+  expectedUpdatedAt?: string | undefined;
+}
+
+export type AlertsChannelsUpdateOutput = AlertChannel;
+
+export interface AlertsChannelsDeleteInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+}
+
+export type AlertsChannelsDeleteOutput = Record<string, never>;
+
+export interface AlertsChannelsTestInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+}
+
+export type AlertsChannelsTestOutput = Record<string, never>;
+
+export interface AlertsEventsListInput {
+  /** ID. 1 to 64 characters. */
+  siteId?: string | undefined;
+  /** Page, from 1. 1 to 1000000; default 1. */
+  page?: number | undefined;
+  /** Items per page. 1 to 100; default 50. */
+  pageSize?: number | undefined;
+}
+
+export interface AlertsEventsListOutput {
+  items: AlertEvent[];
+  /** Number of items on all pages. */
+  total: number;
+}
+
+export type AlertsPolicyGetInput = Record<string, never>;
+
+export type AlertsPolicyGetOutput = AlertPolicy;
+
+export interface AlertsPolicySetInput {
+  /** Silence of a node in seconds after which it is offline. 45 to 3600; default 90. */
+  nodeOfflineSeconds?: number | undefined;
+  /** Hours before the end of a certificate. 1 to 720; default 72. */
+  certificateHours?: number | undefined;
+  /** Share of 5xx among the responses of a site. 0.01 to 1; default 0.2. */
+  errorRatio?: number | undefined;
+  /** Requests of a site in the window, at least. 1 to 1000000; default 100. */
+  minimumRequests?: number | undefined;
+  /** Minutes over which 5xx are counted. 1 to 60; default 5. */
+  windowMinutes?: number | undefined;
+  /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
+  expectedUpdatedAt?: string | undefined;
+}
+
+export type AlertsPolicySetOutput = AlertPolicy;
+
+export type AlertsSmtpGetInput = Record<string, never>;
+
+export type AlertsSmtpGetOutput = AlertSmtp;
+
+export interface AlertsSmtpSetInput {
+  /** Name or address of the mail server; empty: no mail is sent. Up to 253 characters. */
+  host: string;
+  /** Port of the mail server. 1 to 65535; default 465. */
+  port?: number | undefined;
+  /** TLS from the first byte; otherwise STARTTLS, which the server must offer. Default true. */
+  secure?: boolean | undefined;
+  /** Sender: an address, or `Name <address>`. Up to 320 characters. */
+  from: string;
+  /** User name; empty: no authentication. Up to 256 characters; default "". */
+  username?: string | undefined;
+  /** Password. Never returned. Up to 1024 characters. */
+  password?: string | undefined;
+  /** PEM of the certificate authorities that vouch for the server; empty: those of the system. Up to 65536 characters; default "". */
+  ca?: string | undefined;
+  /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
+  expectedUpdatedAt?: string | undefined;
+}
+
+export type AlertsSmtpSetOutput = AlertSmtp;
+
+export interface AlertsSubscriptionsListInput {
+  /** Page, from 1. 1 to 1000000; default 1. */
+  page?: number | undefined;
+  /** Items per page. 1 to 100; default 50. */
+  pageSize?: number | undefined;
+}
+
+export interface AlertsSubscriptionsListOutput {
+  items: AlertSubscription[];
+  /** Number of items on all pages. */
+  total: number;
+}
+
+export interface AlertsSubscriptionsCreateInput {
+  /** ID. 1 to 64 characters. */
+  channelId: string;
+  /** Alerts that are sent. Those about the whole installation go only to channels that receive everything. 1 to 64 entries. */
+  kinds: Array<'node_offline' | 'certificate_expiring' | 'certificate_failed' | 'origin_unavailable' | 'high_5xx' | 'site_failing' | 'cc_mitigation' | 'waf_share' | 'config_rollout_failed' | 'config_rollout_no_canary' | 'changes_undone' | 'stored_rule_invalid'>;
+  /** Whether messages are sent. Default true. */
+  enabled?: boolean | undefined;
+  /** Whether the subscription is for all sites, also later ones. Default false. */
+  allSites?: boolean | undefined;
+  /** IDs of the sites; empty with `allSites`. Up to 1000 entries. */
+  siteIds?: string[] | undefined;
+}
+
+export type AlertsSubscriptionsCreateOutput = AlertSubscription;
+
+export interface AlertsSubscriptionsUpdateInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  /** Alerts that are sent. Those about the whole installation go only to channels that receive everything. 1 to 64 entries. */
+  kinds: Array<'node_offline' | 'certificate_expiring' | 'certificate_failed' | 'origin_unavailable' | 'high_5xx' | 'site_failing' | 'cc_mitigation' | 'waf_share' | 'config_rollout_failed' | 'config_rollout_no_canary' | 'changes_undone' | 'stored_rule_invalid'>;
+  /** Whether messages are sent. Default true. */
+  enabled?: boolean | undefined;
+  /** Whether the subscription is for all sites, also later ones. Default false. */
+  allSites?: boolean | undefined;
+  /** IDs of the sites; empty with `allSites`. Up to 1000 entries. */
+  siteIds?: string[] | undefined;
+  /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
+  expectedUpdatedAt?: string | undefined;
+}
+
+export type AlertsSubscriptionsUpdateOutput = AlertSubscription;
+
+export interface AlertsSubscriptionsDeleteInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+}
+
+export type AlertsSubscriptionsDeleteOutput = Record<string, never>;
 
 export interface AnalyticsBreakdownInput {
   /** Time before now, with points of 1 minute (1h), 5 minutes (6h), 10 minutes (24h), 1 hour (7d), 6 hours (30d) or 1 UTC day (90d, 365d). Default 24h. */
@@ -3352,6 +3609,96 @@ export interface Operations {
     idempotencyKey: false;
     codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
   };
+  'alerts.availableChannels.list': {
+    input: AlertsAvailableChannelsListInput;
+    output: AlertsAvailableChannelsListOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'alerts.channels.list': {
+    input: AlertsChannelsListInput;
+    output: AlertsChannelsListOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'alerts.channels.create': {
+    input: AlertsChannelsCreateInput;
+    output: AlertsChannelsCreateOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'ALERT_CHANNEL_LIMIT' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
+  'alerts.channels.update': {
+    input: AlertsChannelsUpdateInput;
+    output: AlertsChannelsUpdateOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'ALERT_CHANNEL_NOT_FOUND' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
+  };
+  'alerts.channels.delete': {
+    input: AlertsChannelsDeleteInput;
+    output: AlertsChannelsDeleteOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'ALERT_CHANNEL_NOT_FOUND' | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'alerts.channels.test': {
+    input: AlertsChannelsTestInput;
+    output: AlertsChannelsTestOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'ALERT_CHANNEL_NOT_FOUND' | 'ALERT_SEND_FAILED' | 'ALERT_SMTP_NOT_CONFIGURED' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
+  'alerts.events.list': {
+    input: AlertsEventsListInput;
+    output: AlertsEventsListOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'alerts.policy.get': {
+    input: AlertsPolicyGetInput;
+    output: AlertsPolicyGetOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'alerts.policy.set': {
+    input: AlertsPolicySetInput;
+    output: AlertsPolicySetOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
+  };
+  'alerts.smtp.get': {
+    input: AlertsSmtpGetInput;
+    output: AlertsSmtpGetOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'alerts.smtp.set': {
+    input: AlertsSmtpSetInput;
+    output: AlertsSmtpSetOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SMTP_CA_INVALID' | 'SMTP_PASSWORD_REQUIRED' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
+  };
+  'alerts.subscriptions.list': {
+    input: AlertsSubscriptionsListInput;
+    output: AlertsSubscriptionsListOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'alerts.subscriptions.create': {
+    input: AlertsSubscriptionsCreateInput;
+    output: AlertsSubscriptionsCreateOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'ALERT_CHANNEL_NOT_FOUND' | 'ALERT_SUBSCRIPTION_EXISTS' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
+  'alerts.subscriptions.update': {
+    input: AlertsSubscriptionsUpdateInput;
+    output: AlertsSubscriptionsUpdateOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'ALERT_SUBSCRIPTION_NOT_FOUND' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
+  };
+  'alerts.subscriptions.delete': {
+    input: AlertsSubscriptionsDeleteInput;
+    output: AlertsSubscriptionsDeleteOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'ALERT_SUBSCRIPTION_NOT_FOUND' | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
   'analytics.breakdown': {
     input: AnalyticsBreakdownInput;
     output: AnalyticsBreakdownOutput;
@@ -4464,6 +4811,21 @@ export const OPERATIONS = {
   'accessKeys.create': { method: 'POST', path: '/access-keys', query: false, text: false },
   'accessKeys.revoke': { method: 'DELETE', path: '/access-keys/{id}', query: true, text: false },
   'addresses.get': { method: 'GET', path: '/addresses/{address}', query: true, text: false },
+  'alerts.availableChannels.list': { method: 'GET', path: '/alerts/available-channels', query: true, text: false },
+  'alerts.channels.list': { method: 'GET', path: '/alerts/channels', query: true, text: false },
+  'alerts.channels.create': { method: 'POST', path: '/alerts/channels', query: false, text: false },
+  'alerts.channels.update': { method: 'PUT', path: '/alerts/channels/{id}', query: false, text: false },
+  'alerts.channels.delete': { method: 'DELETE', path: '/alerts/channels/{id}', query: true, text: false },
+  'alerts.channels.test': { method: 'POST', path: '/alerts/channels/{id}/test', query: false, text: false },
+  'alerts.events.list': { method: 'GET', path: '/alerts/events', query: true, text: false },
+  'alerts.policy.get': { method: 'GET', path: '/alerts/policy', query: true, text: false },
+  'alerts.policy.set': { method: 'PUT', path: '/alerts/policy', query: false, text: false },
+  'alerts.smtp.get': { method: 'GET', path: '/alerts/smtp', query: true, text: false },
+  'alerts.smtp.set': { method: 'PUT', path: '/alerts/smtp', query: false, text: false },
+  'alerts.subscriptions.list': { method: 'GET', path: '/alerts/subscriptions', query: true, text: false },
+  'alerts.subscriptions.create': { method: 'POST', path: '/alerts/subscriptions', query: false, text: false },
+  'alerts.subscriptions.update': { method: 'PUT', path: '/alerts/subscriptions/{id}', query: false, text: false },
+  'alerts.subscriptions.delete': { method: 'DELETE', path: '/alerts/subscriptions/{id}', query: true, text: false },
   'analytics.breakdown': { method: 'GET', path: '/analytics/breakdown', query: true, text: false },
   'analytics.dimensions': { method: 'GET', path: '/analytics/dimensions', query: true, text: false },
   'analytics.topNodes': { method: 'GET', path: '/analytics/top-nodes', query: true, text: false },
@@ -4667,6 +5029,50 @@ export interface Api {
   addresses: {
     /** Returns the bans, lists and events of an address or range, and the outcome of a request from it now. `GET /addresses/{address}`: For operators; a read-only access key suffices. */
     get: Call<'addresses.get'>;
+  };
+  alerts: {
+    availableChannels: {
+      /** Lists enabled alert channels that can get a subscription. `GET /alerts/available-channels`: For operators; a read-only access key suffices. */
+      list: Call<'alerts.availableChannels.list'>;
+    };
+    channels: {
+      /** Creates an alert channel. `POST /alerts/channels`: For operators; a read-only access key is rejected. */
+      create: Call<'alerts.channels.create'>;
+      /** Deletes an alert channel with its subscription. Messages that wait are not sent. `DELETE /alerts/channels/{id}`: For operators; a read-only access key is rejected. */
+      delete: Call<'alerts.channels.delete'>;
+      /** Lists alert channels by name, without their configuration. `GET /alerts/channels`: For operators; a read-only access key suffices. */
+      list: Call<'alerts.channels.list'>;
+      /** Sends a test message through an alert channel, also through a disabled one. `POST /alerts/channels/{id}/test`: For operators; a read-only access key is rejected. */
+      test: Call<'alerts.channels.test'>;
+      /** Replaces an alert channel. The configuration stays if omitted. `PUT /alerts/channels/{id}`: For operators; a read-only access key is rejected. */
+      update: Call<'alerts.channels.update'>;
+    };
+    events: {
+      /** Lists the newest 100 alerts, of all sites or one. `GET /alerts/events`: For operators; a read-only access key suffices. */
+      list: Call<'alerts.events.list'>;
+    };
+    policy: {
+      /** Returns when alerts begin. `GET /alerts/policy`: For operators; a read-only access key suffices. */
+      get: Call<'alerts.policy.get'>;
+      /** Saves when alerts begin. Omitted fields take their defaults. `PUT /alerts/policy`: For operators; a read-only access key is rejected. */
+      set: Call<'alerts.policy.set'>;
+    };
+    smtp: {
+      /** Returns the mail server, without its password. `GET /alerts/smtp`: For operators; a read-only access key suffices. */
+      get: Call<'alerts.smtp.get'>;
+      /** Saves the mail server. The password stays if omitted and nothing else of the connection changes. `PUT /alerts/smtp`: For operators; a read-only access key is rejected. */
+      set: Call<'alerts.smtp.set'>;
+    };
+    subscriptions: {
+      /** Subscribes an alert channel to alerts of all sites, or of some. `POST /alerts/subscriptions`: For operators; a read-only access key is rejected. */
+      create: Call<'alerts.subscriptions.create'>;
+      /** Deletes a subscription. `DELETE /alerts/subscriptions/{id}`: For operators; a read-only access key is rejected. */
+      delete: Call<'alerts.subscriptions.delete'>;
+      /** Lists the subscriptions of alert channels. `GET /alerts/subscriptions`: For operators; a read-only access key suffices. */
+      list: Call<'alerts.subscriptions.list'>;
+      /** Replaces a subscription. `PUT /alerts/subscriptions/{id}`: For operators; a read-only access key is rejected. */
+      update: Call<'alerts.subscriptions.update'>;
+    };
   };
   analytics: {
     /** Returns the traffic of a range over time by site, node or status. `GET /analytics/breakdown`: For operators; a read-only access key suffices. */

@@ -124,6 +124,8 @@ test('the list of what orders fail with is what they do fail with', (t) => {
   const others = [
     'acme_directory',
     'certificate_binding',
+    'certificate_expiring',
+    'certificate_failed',
     'dns_credential',
     'dns_credential_failed',
     'dns_credential_missing',
