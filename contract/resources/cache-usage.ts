@@ -24,7 +24,6 @@ export type CacheUsageSums = Static<typeof CacheUsageSums>;
 const reads = {
   method: 'GET',
   status: 200,
-  access: 'operator',
   readOnly: true,
   audit: null,
   idempotency: 'accepted',
@@ -33,6 +32,7 @@ const reads = {
 export const siteCacheUsage = resource('sites.cache', {
   usage: procedure({
     ...reads,
+    access: 'operator',
     path: '/sites/{id}/cache/usage',
     summary: 'Returns hits, misses and bytes of the cache for a site over time. Nodes report them within 2 minutes.',
     input: Input({
@@ -60,6 +60,7 @@ export const siteCacheUsage = resource('sites.cache', {
 export const clusterCacheUsage = resource('clusters.cache', {
   usage: procedure({
     ...reads,
+    access: 'operator',
     path: '/clusters/{clusterId}/cache/usage',
     summary: 'Returns the disk space that the caches of the nodes of a cluster take in total.',
     input: Input({ clusterId: Id }),

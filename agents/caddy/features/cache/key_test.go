@@ -62,7 +62,7 @@ func FuzzKey(f *testing.F) {
 		for _, texts := range [][]string{a, b} {
 			for i, text := range texts {
 				if !plainText(text, i < 2) || i == 3 && strings.ContainsAny(text, ";,") {
-					t.Skip()
+					return
 				}
 			}
 			// An empty query is none.
