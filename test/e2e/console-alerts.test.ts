@@ -66,7 +66,8 @@ test('a channel is added, tested and subscribed; an alert is told to it and list
   await api.sql('alert').insert({ kind: 'cc_mitigation', site_id: site.id, started_at: new Date(), detail });
   await page.getByRole('link', { name: 'Events', exact: true }).click();
   await page.getByText(`CC mitigation raised for site ${site.name} to level 3.`).waitFor();
-  await page.getByText('1 delivered').waitFor();
+  // Without a node at that level, the alert soon ends.
+  await page.getByText(/^[12] delivered$/).waitFor();
   t.is(hooks.received[1]?.body.siteId, site.id);
   await screenshot(page, 'alert-events');
   t.deepEqual(await layoutFaults(page), []);
