@@ -356,7 +356,8 @@ async function usedSites(): Promise<void> {
 test.serial('usage is summed, drawn, listed by site and exported; what is missing is said', async (t) => {
   const visitor = await operatorVisit('/overview');
   const { page } = visitor;
-  await page.getByRole('navigation', { name: 'Navigation' }).getByRole('link', { name: 'Usage' }).click();
+  await page.getByRole('navigation', { name: 'Navigation' }).getByRole('link', { name: 'Traffic' }).click();
+  await page.getByRole('link', { name: 'Usage', exact: true }).click();
   await page.getByRole('heading', { level: 1, name: 'Usage' }).waitFor();
   await page.getByText('No traffic in this period.').waitFor();
   await usedSites();

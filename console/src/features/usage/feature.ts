@@ -2,10 +2,11 @@ import { DataLine } from '@element-plus/icons-vue';
 import type { Feature } from '@/app/feature.ts';
 
 const title = { en: 'Usage', 'zh-CN': '用量' };
+const traffic = { en: 'Traffic', 'zh-CN': '流量' };
 
 export default {
-  routes: [{ path: '/traffic', name: 'traffic', title, docs: 'usage' }],
-  navigation: [{ group: 'top', order: 30, title, icon: DataLine, to: '/traffic' }],
+  routes: [{ path: '/traffic', name: 'traffic', title: traffic, docs: 'usage' }],
+  navigation: [{ group: 'top', order: 30, title: traffic, icon: DataLine, to: '/traffic' }],
   parts: [
     { of: 'traffic', name: 'usage', order: 20, title, component: () => import('./UsagePage.vue') },
     { of: 'site', name: 'usage', order: 25, title, docs: 'usage', component: () => import('./SiteUsage.vue') },

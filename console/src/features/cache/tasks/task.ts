@@ -63,7 +63,7 @@ export function nodeResults({ type, nodes }: Pick<Task, 'type' | 'nodes'>): Node
       name: node.nodeName,
       tone: NODE_TONES[node.state],
       state: t(`cache.tasks.node.${node.state}`),
-      reason: [countsText(type, node), reasonText(node)].filter((text) => text !== '').join(' '),
+      reason: [countsText(type, node), reasonText(type, node)].filter((text) => text !== '').join(' '),
     }));
 }
 
@@ -72,10 +72,18 @@ function countsText(type: TaskType, { succeeded, failed }: TaskNode): string {
   return i18n.global.t('cache.tasks.fetched', { succeeded, failed });
 }
 
-function reasonText({ errorCode, errorParams, message, recoveredAt }: TaskNode): string {
+function reasonText(type: TaskType, { errorCode, errorParams, message, recoveredAt }: TaskNode): string {
   if (recoveredAt) return i18n.global.t('cache.tasks.recovered');
-  const key = `cache.tasks.fault.${errorCode}`;
-  return errorCode !== null && hasMessage(key) ? i18n.global.t(key, errorParams) : message;
+  // Purges are made up for; what was not fetched is not.
+  const own = `cache.tasks.${isPrefetch(type) ? 'prefetchFault' : 'purgeFault'}.${errorCode}`;
+  const key = hasMessage(own) ? own : `cache.tasks.fault.${errorCode}`;
+  return errorCode !== null && hasMessage(key) ? i18n.global.t(key, wordsOf(errorParams)) : message;
+}
+
+/** The parameters of a failure with its reason in words. */
+function wordsOf({ reason = 'other', ...params }: TaskNode['errorParams']): Record<string, unknown> {
+  const key = `cache.tasks.reason.${reason}`;
+  return { ...params, reason: i18n.global.t(hasMessage(key) ? key : 'cache.tasks.reason.other', params) };
 }
 
 /** What the dialog holds. */

@@ -1,0 +1,121 @@
+// Statistics in the Web UI: what nodes counted, drawn and listed, of all sites and of one.
+import test from 'ava';
+import type { Browser } from 'playwright-core';
+import { takeAllTrafficMarks } from '../../models/traffic/traffic-mark.ts';
+import { sumTraffic } from '../../services/analytics/roll-up.ts';
+import { rollUpUsage } from '../../services/usage/roll-up.ts';
+import { startBrowser } from '../helpers/browser.ts';
+import type { TestConsole } from '../helpers/console.ts';
+import {
+  accessibilityFaults,
+  layoutFaults,
+  screenshot,
+  showTheme,
+  signedInVisit,
+  startBrowsedConsole,
+} from '../helpers/console-pages.ts';
+import { type ReportingNode, servedSite } from '../helpers/reporting-node.ts';
+import { Api } from '../helpers/resources.ts';
+
+const MINUTE_S = 60;
+
+let browser: Browser;
+let running: TestConsole & { origin: string };
+let api: Api;
+let node: ReportingNode;
+let siteId: string;
+
+test.before(async () => {
+  browser = await startBrowser();
+  running = await startBrowsedConsole();
+  api = new Api(running);
+  ({ node, siteId } = await servedSite(running, api));
+});
+test.after.always(async () => {
+  node?.stop();
+  await browser?.close();
+  await running?.stop();
+});
+
+const counted = (counts: Record<string, number>) =>
+  Object.entries(counts).map(([name, count]) => ({ name, count: BigInt(count) }));
+
+/** Three hours of traffic; in the last half hour the origin times out. */
+async function served(): Promise<void> {
+  const now = Math.floor(Date.now() / 1000 / MINUTE_S) * MINUTE_S;
+  const minutes = Array.from({ length: 180 }, (_, back) => {
+    const failed = back < 30 && back >= 10 ? 20 : 0;
+    const requests = 200 + ((back * 37) % 50);
+    return {
+      siteId,
+      minute: BigInt(now - back * MINUTE_S),
+      requests: BigInt(requests),
+      bytesSent: BigInt(requests * 40_000),
+      bytesReceived: BigInt(requests * 600),
+      statuses: [
+        { code: 200, count: BigInt(requests - failed - 5) },
+        { code: 404, count: 5n },
+        { code: 504, count: BigInt(failed) },
+      ],
+      counts: counted({
+        'cache.HIT': requests - 60,
+        'cache.MISS': 40,
+        'failed.origin-timeout': failed,
+        'origin-latency.6': 30,
+        'origin-latency.15': failed,
+        'browser.chrome': requests - 20,
+        'browser.crawler': 20,
+        'os.windows': requests - 20,
+        'os.other': 20,
+        'device.desktop': requests - 20,
+        'device.crawler': 20,
+        'http.2': requests,
+        'tls.1.3': requests,
+        'blocked.waf': 3,
+      }),
+      latency: [0n, BigInt(requests - 40), 0n, 20n, 0n, 0n, 20n],
+    };
+  });
+  await node.connection.call('reportStats', { minutes, sequence: 1n });
+  const { runtime } = running.running;
+  await rollUpUsage(runtime);
+  await takeAllTrafficMarks(runtime.pools.api);
+  await sumTraffic(runtime);
+}
+
+test('a failing origin is seen and its cause found, of all sites and of one', async (t) => {
+  const { page, faults } = await signedInVisit(browser, running.origin, '/traffic/statistics', { theme: 'system' });
+  await page.getByText('No traffic in this period.').waitFor();
+  await served();
+  await page.reload();
+  await page.getByRole('slider', { name: 'Requests', exact: true }).locator('canvas').waitFor();
+  await page.getByRole('region', { name: 'Failures by cause' }).getByText('Origin timed out').waitFor();
+  await page
+    .getByRole('region', { name: 'Sites with the most requests' })
+    .getByRole('link', { name: 'shop.example' })
+    .waitFor();
+  await page.getByRole('region', { name: 'Browsers' }).getByText('Chrome').waitFor();
+  // One picker for every chart; the address keeps it.
+  await page.getByRole('combobox', { name: 'Period', exact: true }).press('Enter');
+  await page.getByRole('option', { name: '6 hours' }).click();
+  await page.waitForURL(/range=6h/);
+  await page.getByRole('combobox', { name: 'Status', exact: true }).press('Enter');
+  await page.getByRole('option', { name: '5xx' }).click();
+  await page.waitForURL(/status=status5xx/);
+  for (const theme of ['light', 'dark'] as const) {
+    await showTheme(page, theme);
+    t.deepEqual(await accessibilityFaults(page, theme === 'light' ? 'all' : 'colors'), []);
+    await screenshot(page, `statistics-${theme}`);
+  }
+  t.deepEqual(await layoutFaults(page), []);
+  t.deepEqual(faults(), []);
+
+  const chinese = await signedInVisit(browser, running.origin, `/sites/${siteId}/statistics?range=7d`, {
+    language: 'zh-CN',
+  });
+  await chinese.page.getByRole('slider', { name: '请求数', exact: true }).locator('canvas').waitFor();
+  await chinese.page.getByText('源站超时').waitFor();
+  t.deepEqual(await layoutFaults(chinese.page), []);
+  await screenshot(chinese.page, 'statistics-site-zh');
+  t.deepEqual(chinese.faults(), []);
+});
