@@ -45,6 +45,8 @@ test.before(async () => {
     origins: [{ address: '93.184.216.34' }],
     cacheRules: [{}],
   });
+  // Forms of the other site change its domains.
+  await api.site(clusterId, 'purges.example.com');
 });
 
 test.after.always(async () => {
@@ -520,9 +522,9 @@ const FORMS: readonly FormCase[] = [
     submit: 'cache.tasks.purge',
     fields: {
       'cache.tasks.field.url': {
-        good: (serial) => `https://forms.example.com/${serial}`,
-        longest: (serial) => lines(500, (index) => `https://forms.example.com/${serial}/${index}`),
-        tooLong: lines(501, (index) => `https://forms.example.com/${index}`),
+        good: (serial) => `https://purges.example.com/${serial}`,
+        longest: (serial) => lines(500, (index) => `https://purges.example.com/${serial}/${index}`),
+        tooLong: lines(501, (index) => `https://purges.example.com/${index}`),
       },
     },
   },
