@@ -72,7 +72,7 @@ test.serial('with the console gone the edge serves, restarts from disk, keeps ba
 });
 
 const OF_HTTPS = ['session-ticket-keys.json', 'quic.key', 'certificates.pack'];
-const isNewer = (name: string) => name.endsWith('.before') || OF_HTTPS.includes(name);
+const isNewer = (name: string) => name.endsWith('.before') || name.startsWith('feed-') || OF_HTTPS.includes(name);
 
 test.serial(
   'a node whose files an older version left beside its key serves at once, without its console',
@@ -82,7 +82,7 @@ test.serial(
     try {
       await node.supervisor.stop();
       const folder = join(node.stateDir, 'edge');
-      // An older version kept no journals of before a rewrite, and nothing of HTTPS.
+      // An older version kept no journals of before a rewrite, none of feeds by name, and nothing of HTTPS.
       for (const name of readdirSync(folder)) if (isNewer(name)) rmSync(join(folder, name));
       const names = readdirSync(folder);
       for (const name of names) renameSync(join(folder, name), join(node.stateDir, name));
