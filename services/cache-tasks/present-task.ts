@@ -1,11 +1,13 @@
 // A stored task and where its nodes are -> the task of the contract.
-import type { Knex } from 'knex';
 import type { CacheTask, CacheTaskNode } from '../../contract/resources/cache-tasks.ts';
 import type { CacheTaskRow } from '../../models/cache/cache-task.ts';
 import { resultOf } from '../../models/cache/node-result.ts';
 import { type PrefetchNow, prefetchesOf } from '../../models/cache/prefetch-node.ts';
 import { progress } from '../../models/cache/prefetch-result.ts';
 import { hasReached, type PurgeNodes, readPurgeNodes, resultsAt } from '../../models/cache/purge-nodes.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+
+type Sql = Runtime['pools']['api'];
 
 /** What is known of nodes besides the results that are stored: by cluster of purges, by task and cluster of prefetches. */
 export interface NodesNow {
@@ -14,7 +16,7 @@ export interface NodesNow {
 }
 
 /** The tasks as of now. */
-export async function presentTasks(sql: Knex, tasks: readonly CacheTaskRow[], now = new Date()): Promise<CacheTask[]> {
+export async function presentTasks(sql: Sql, tasks: readonly CacheTaskRow[], now = new Date()): Promise<CacheTask[]> {
   const clusters = [
     ...new Set(tasks.flatMap(({ places }) => places.filter(isMoving).map(({ clusterId }) => clusterId))),
   ];
@@ -26,7 +28,7 @@ export async function presentTasks(sql: Knex, tasks: readonly CacheTaskRow[], no
 
 /** Results of the prefetches among the tasks that are not stored with them yet. */
 export async function readPrefetches(
-  sql: Knex,
+  sql: Sql,
   tasks: readonly CacheTaskRow[],
 ): Promise<ReadonlyMap<string, CacheTaskNode[]>> {
   const open = tasks.filter((task) => isPrefetch(task) && task.places.some(({ nodes }) => nodes === null));

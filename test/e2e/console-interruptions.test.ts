@@ -197,6 +197,26 @@ test.serial('a page whose files do not come says so, and opens when it is tried 
   await visitor.close();
 });
 
+test.serial('a page whose files were cut off once loads anew by itself', async (t) => {
+  const cut = (route: Route) => route.abort('internetdisconnected');
+  for (const files of ['page', 'all'] as const) {
+    const visitor = await stories.operatorVisit('/bans');
+    const { page } = visitor;
+    await page.locator('h1').waitFor();
+    if (files === 'page') {
+      await page.route(ACCESS_FILES, cut, { times: 1 });
+      await page.getByRole('link', { name: 'Access' }).click();
+    } else {
+      const script = await page.locator('script[type=module][src]').getAttribute('src');
+      await page.route(`**${script}`, cut, { times: 1 });
+      await page.goto('/access/keys');
+    }
+    await page.getByRole('heading', { name: 'Access', level: 1 }).waitFor();
+    t.is(await page.getByRole('button', { name: 'Try again' }).count(), 0);
+    await visitor.close();
+  }
+});
+
 test.serial('a page that gets an error instead of its data says so, and is tried again', async (t) => {
   const site = await stories.newSite();
   const visitor = await stories.operatorVisit(`/sites/${site.id}`);

@@ -19,9 +19,20 @@
   root.lang = chosen === 'en' || chosen === 'zh-CN' ? chosen : /^zh/i.test(known) ? 'zh-CN' : 'en';
 
   const chinese = root.lang === 'zh-CN';
+  // Loads the page again, once in a minute: a browser ends all requests when the network of its machine changes.
+  const retry = () => {
+    try {
+      if (Date.now() - Number(sessionStorage.getItem('svc.retried')) < 60_000) return false;
+      sessionStorage.setItem('svc.retried', String(Date.now()));
+    } catch {
+      return false;
+    }
+    location.reload();
+    return true;
+  };
   const tellFailure = () => {
     const app = document.getElementById('app');
-    if (!app || app.childElementCount > 0) return;
+    if (!app || app.childElementCount > 0 || retry()) return;
     const text = document.createElement('p');
     text.textContent = chinese ? '控制台页面未能加载。' : 'The console did not load.';
     const button = document.createElement('button');

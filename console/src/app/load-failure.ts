@@ -1,5 +1,5 @@
-// Files of the Web UI that do not load leave no blank page: after an upgrade of the console the page loads anew, once, unless
-// input would be lost; otherwise it says what happened, and Retry loads it again.
+// Files of the Web UI that do not load leave no blank page: it loads anew, once, unless input would be lost. After that it says
+// what happened, and Retry loads it again. A browser ends all requests when the network of its machine changes.
 import { ref } from 'vue';
 
 /** Files did not load, because the console was upgraded or for another reason; null: all did. */
@@ -7,6 +7,9 @@ export const loadFailure = ref<'upgraded' | 'failed' | null>(null);
 
 const PATIENCE_MS = 5000;
 const RELOADED = 'svc.reloaded';
+/** When a page was loaded again by itself, as boot.js has it, too. */
+const RETRIED = 'svc.retried';
+const RETRY_MS = 60_000;
 
 /** Where the person was going; null: nowhere. */
 let target: string | null = null;
@@ -34,12 +37,25 @@ async function check(): Promise<void> {
   const served = await servedBuild();
   checking = false;
   const upgraded = served === 'another';
-  if (upgraded && target !== null && !hasInput() && sessionStorage.getItem(RELOADED) !== ownBuild()) {
-    sessionStorage.setItem(RELOADED, ownBuild());
+  if (target !== null && !hasInput() && (upgraded ? isFirstReload() : served === 'own' && isFirstRetry())) {
     go();
     return;
   }
   loadFailure.value = upgraded ? 'upgraded' : 'failed';
+}
+
+/** Notes a reload for this upgrade; false: there was one. */
+function isFirstReload(): boolean {
+  if (sessionStorage.getItem(RELOADED) === ownBuild()) return false;
+  sessionStorage.setItem(RELOADED, ownBuild());
+  return true;
+}
+
+/** Notes a reload for another reason; false: there was one within a minute. */
+function isFirstRetry(): boolean {
+  if (Date.now() - Number(sessionStorage.getItem(RETRIED)) < RETRY_MS) return false;
+  sessionStorage.setItem(RETRIED, String(Date.now()));
+  return true;
 }
 
 function go(): void {
