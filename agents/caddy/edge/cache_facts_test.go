@@ -53,7 +53,7 @@ func TestChallengesNeitherFillTheCacheNorLetItRespond(t *testing.T) {
 	e.change(t, siteProtection(js))
 	asked := e.asked.Load()
 	for _, target := range []string{"/x", "/new", "/new"} {
-		if w, word := e.get("GET", target); challengeOf(w) != "js" || word != "" || w.Header().Get("Cache-Control") != "no-store" {
+		if w, word := e.get("GET", target); challengeOf(w) != "js" || word != "" || w.Header().Get("Cache-Control") != "no-store, private" {
 			t.Error(target, challengeOf(w), word, w.Header())
 		}
 	}
