@@ -18,6 +18,8 @@ export const surface: Surface = {
     const channel = await api.ok('POST', '/alerts/channels', { name: 'Surface', config });
     const subscribed = { channelId: channel.id, kinds: ['node_offline'], allSites: true };
     const subscription = await api.ok('POST', '/alerts/subscriptions', subscribed);
+    // A channel has one subscription: the first call makes it.
+    const { id: channelId } = await api.ok('POST', '/alerts/channels', { name: 'Unsubscribed', config });
     return {
       paths: {
         'alerts.channels.update': { id: channel.id },
@@ -37,6 +39,7 @@ export const surface: Surface = {
         'alerts.channels.update': { name: 'Changed {n}' },
         'alerts.policy.set': policy,
         'alerts.smtp.set': smtp,
+        'alerts.subscriptions.create': { ...subscribed, channelId },
         'alerts.subscriptions.update': { kinds: ['node_offline'], allSites: true },
       },
     };
