@@ -1,9 +1,6 @@
 // Statistics in the Web UI: what nodes counted, drawn and listed, of all sites and of one.
 import test from 'ava';
 import type { Browser } from 'playwright-core';
-import { takeAllTrafficMarks } from '../../models/traffic/traffic-mark.ts';
-import { sumTraffic } from '../../services/analytics/roll-up.ts';
-import { rollUpUsage } from '../../services/usage/roll-up.ts';
 import { startBrowser } from '../helpers/browser.ts';
 import type { TestConsole } from '../helpers/console.ts';
 import {
@@ -16,6 +13,7 @@ import {
 } from '../helpers/console-pages.ts';
 import { type ReportingNode, servedSite } from '../helpers/reporting-node.ts';
 import { Api } from '../helpers/resources.ts';
+import { rollUpTraffic } from '../helpers/rolled-up-traffic.ts';
 
 const MINUTE_S = 60;
 
@@ -77,10 +75,7 @@ async function served(): Promise<void> {
     };
   });
   await node.connection.call('reportStats', { minutes, sequence: 1n });
-  const { runtime } = running.running;
-  await rollUpUsage(runtime);
-  await takeAllTrafficMarks(runtime.pools.api);
-  await sumTraffic(runtime);
+  await rollUpTraffic(running);
 }
 
 test('a failing origin is seen and its cause found, of all sites and of one', async (t) => {
