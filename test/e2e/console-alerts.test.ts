@@ -11,6 +11,7 @@ import {
   signedInVisit,
   startBrowsedConsole,
 } from '../helpers/console-pages.ts';
+import { eventually } from '../helpers/eventually.ts';
 import { type Hooks, startHooks } from '../helpers/hooks.ts';
 import { Api } from '../helpers/resources.ts';
 
@@ -71,6 +72,19 @@ test('a channel is added, tested and subscribed; an alert is told to it and list
   t.is(hooks.received[1]?.body.siteId, site.id);
   await screenshot(page, 'alert-events');
   t.deepEqual(await layoutFaults(page), []);
+  // What one does not change stays, although the API gives omitted limits their defaults.
+  await api.ok('PUT', '/alerts/policy', { errorRatio: 0.5 });
+  await page.getByRole('link', { name: 'Limits', exact: true }).click();
+  await page.getByLabel('Window', { exact: true }).fill('7');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  const limits = await eventually(
+    async () => {
+      const now = await api.ok('GET', '/alerts/policy');
+      return now.windowMinutes === 7 && now;
+    },
+    { what: 'saved limits' },
+  );
+  t.is(limits.errorRatio, 0.5);
   t.deepEqual(faults(), []);
   const chinese = await signedInVisit(browser, running.origin, '/alerts', { language: 'zh-CN' });
   await chinese.page.getByText(`站点 ${site.name} 的 CC 防护已升到等级 3。`).waitFor();
