@@ -11,5 +11,10 @@ export const OPTIONAL_TABLES = {
     'rule_minute',
     'security_heavy',
     'site_request_minute',
+    'traffic_day',
+    'traffic_hour',
+    'traffic_mark',
+    'traffic_minute',
+    'traffic_window',
   ],
 } as const;
