@@ -285,21 +285,33 @@ test.serial(
   },
 );
 
+/**
+ * Raises the level of the attacked site and bans the address there, until the journal holds both: bans of earlier tests
+ * are still in it, and the status of a node is a moment old.
+ */
+async function escalate(address: string): Promise<void> {
+  const { edge, node } = installation;
+  await eventually(() => status(node).protection.sitesAboveNormal === 0, { what: 'the status to show no level' });
+  const { ownBans } = status(node).protection;
+  await protect(ATTACKED, policy({ siteQps: 10, ipQps: 20, cooldownSeconds: 600 }));
+  const running = flood(edge, ATTACKED, 60);
+  try {
+    await overdo(edge, ATTACKED, address);
+    await eventually(() => isChallenged(edge, ATTACKED, 'js'), { timeoutMs: 60_000, what: 'the level to rise' });
+    await eventually(
+      () => status(node).protection.ownBans > ownBans && status(node).protection.sitesAboveNormal === 1,
+      { what: 'the journal to hold both' },
+    );
+  } finally {
+    running.stop();
+  }
+}
+
 for (const victim of ['caddy', 'agent'] as const) {
   test.serial(`${victim} is killed during an escalation: the level and own bans are kept`, async (t) => {
     const { edge, node } = installation;
     const address = victim === 'caddy' ? '203.0.113.71' : '203.0.113.72';
-    await protect(ATTACKED, policy({ siteQps: 10, ipQps: 20, cooldownSeconds: 600 }));
-    const running = flood(edge, ATTACKED, 60);
-    try {
-      await overdo(edge, ATTACKED, address);
-      await eventually(() => isChallenged(edge, ATTACKED, 'js'), { timeoutMs: 60_000, what: 'the level to rise' });
-      await eventually(() => status(node).protection.ownBans > 0 && status(node).protection.sitesAboveNormal === 1, {
-        what: 'the journal to hold both',
-      });
-    } finally {
-      running.stop();
-    }
+    await escalate(address);
     const before = node.pids()!;
     process.kill(before[victim], 'SIGKILL');
     await eventually(() => node.pids() !== undefined && node.pids()![victim] !== before[victim], {
@@ -324,17 +336,7 @@ test.serial('Caddy comes back without the agent: from its first answer own bans,
   const banned = new Visitor(address);
   t.teardown(() => [passed, banned].forEach((each) => void each.close()));
   await passed.passJs(edge, QUIET);
-  await protect(ATTACKED, policy({ siteQps: 10, ipQps: 20, cooldownSeconds: 600 }));
-  const running = flood(edge, ATTACKED, 60);
-  try {
-    await overdo(edge, ATTACKED, address);
-    await eventually(() => isChallenged(edge, ATTACKED, 'js'), { timeoutMs: 60_000, what: 'the level to rise' });
-    await eventually(() => status(node).protection.ownBans > 0 && status(node).protection.sitesAboveNormal === 1, {
-      what: 'the journal to hold both',
-    });
-  } finally {
-    running.stop();
-  }
+  await escalate(address);
   const before = node.pids()!;
   process.kill(before.agent, 'SIGSTOP');
   try {

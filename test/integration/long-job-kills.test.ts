@@ -23,8 +23,10 @@ const HOLD_SECOND_PART = `
   end $$;
   create trigger hold_second_part before insert on long_job_part for each row execute function hold_second_part();
   select pg_advisory_lock(${LOCK})`;
-const HELD = `select pid from pg_stat_activity
-  where application_name = 'svc-jobs' and wait_event = 'advisory' and datname = current_database()`;
+/** Other advisory locks are waited for, too: this one says that the job runs. */
+const HELD = `select pid from pg_locks
+  where locktype = 'advisory' and objid = ${LOCK} and not granted
+    and database = (select oid from pg_database where datname = current_database())`;
 
 test('a worker is killed in the middle of an export: another one continues, and there is one file', async (t) => {
   const running = await startTestConsole({ env: withoutJobs() });
