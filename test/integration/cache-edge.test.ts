@@ -1,5 +1,7 @@
 // What visitors get from the cache: rules and purges by API, served by a real edge in front of a real origin, which dies,
 // is away, and comes back.
+import { readdirSync, statSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import test from 'ava';
 import type { TestConsole } from '../helpers/console.ts';
@@ -15,6 +17,8 @@ test.before('start', async () => {
 test.after.always('stop', () => running?.stop());
 
 const HOST = 'cached.example';
+
+const isLogWithRecords = (path: string) => /^log\.\d+$/.test(basename(path)) && statSync(path).size > 0;
 
 test.serial('responses are stored, and nothing is served that is older than its purge', async (t) => {
   const api = new Api(running);
@@ -62,7 +66,12 @@ test.serial('responses are stored, and nothing is served that is older than its 
   }
   t.is((await get('/kept/1')).body, kept, 'what no purge concerns stays');
 
-  // Caddy dies between a purge and the next request.
+  // Caddy dies between a purge and the next request. What its index has not on disk yet, it would have to look for.
+  const cacheDir = join(edge.stateDir, 'edge', 'cache');
+  await eventually(
+    () => readdirSync(cacheDir, { recursive: true }).some((name) => isLogWithRecords(join(cacheDir, String(name)))),
+    { what: 'the index to be on disk' },
+  );
   const killed = await stored('/killed');
   await done(await api.ok('POST', '/cache-tasks', { type: 'url', urls: [url('/killed')] }));
   process.kill(edge.pids()!.caddy, 'SIGKILL');
