@@ -124,10 +124,20 @@ const range = Type.Optional(
       'day (90d, 365d). Default 24h.',
   }),
 );
+/** A period of one's own in place of `range`. */
+const period = {
+  range,
+  from: Type.Optional({
+    ...Timestamp,
+    description:
+      'Start of a period of your own, with `to` and without `range`. Points get the shortest length that is kept.',
+  }),
+  to: Type.Optional({ ...Timestamp, description: 'End of that period. Both are widened to whole points.' }),
+};
 const siteId = Type.Optional({ ...Id, description: 'Only this site, which may be deleted. Default: all sites.' });
 const metric = Type.Optional(OneOf(TOP_SORT, { description: 'Amount to sort and sum by. Default requests.' }));
 const span = {
-  range: OneOf(ANALYTICS_RANGES),
+  range: Nullable(OneOf(ANALYTICS_RANGES, { description: 'null: `from` and `to` were given.' })),
   bucketSeconds: { ...Type.Integer({ minimum: MINUTE, maximum: DAY }), description: 'Length of a point in seconds.' },
   from: { ...Timestamp, description: 'Start of the first point.' },
   to: { ...Timestamp, description: 'Exclusive end of the last point, which is the running one.' },
@@ -142,7 +152,7 @@ const reads = {
 
 const top = {
   input: Input({
-    range,
+    ...period,
     metric,
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 50, default: 5, description: 'Most items.' })),
   }),
@@ -155,7 +165,11 @@ export const analytics = resource('analytics', {
     access: 'operator',
     path: '/analytics/traffic',
     summary: 'Returns the traffic of one site or of all over time, with totals and those of the previous period.',
-    input: Input({ range, siteId }),
+    input: Input({
+      ...period,
+      siteId,
+      compare: Type.Optional(Type.Boolean({ description: 'Whether to return `previousPoints`.' })),
+    }),
     output: Type.Object({
       ...span,
       points: Type.Array(TrafficPoint, { description: 'All points of the range, also those without traffic.' }),
@@ -167,8 +181,12 @@ export const analytics = resource('analytics', {
         ...Nullable(TrafficSums),
         description: 'Totals of the period of the same length before `from`. null: it is not kept (365d).',
       },
+      previousPoints: {
+        ...Nullable(Type.Array(TrafficPoint)),
+        description: 'With `compare`, as many points of the period before; null without, or if it is not kept.',
+      },
     }),
-    errors: [],
+    errors: ['ANALYTICS_PERIOD_INVALID'],
   }),
   topSites: procedure({
     ...reads,
@@ -176,7 +194,7 @@ export const analytics = resource('analytics', {
     path: '/analytics/top-sites',
     summary: 'Lists the sites with the most traffic in a range.',
     ...top,
-    errors: [],
+    errors: ['ANALYTICS_PERIOD_INVALID'],
   }),
   topNodes: procedure({
     ...reads,
@@ -184,14 +202,14 @@ export const analytics = resource('analytics', {
     path: '/analytics/top-nodes',
     summary: 'Lists the nodes with the most traffic of sites in a range.',
     ...top,
-    errors: [],
+    errors: ['ANALYTICS_PERIOD_INVALID'],
   }),
   dimensions: procedure({
     ...reads,
     access: 'operator',
     path: '/analytics/dimensions',
     summary: 'Returns the requests of a range by browser, system, device, protocol, TLS version and block reason.',
-    input: Input({ range, siteId }),
+    input: Input({ ...period, siteId }),
     output: Type.Object({
       range: span.range,
       from: span.from,
@@ -217,7 +235,7 @@ export const analytics = resource('analytics', {
           '`siteId`, those of the cluster of the site.',
       },
     }),
-    errors: [],
+    errors: ['ANALYTICS_PERIOD_INVALID'],
   }),
   breakdown: procedure({
     ...reads,
@@ -225,7 +243,7 @@ export const analytics = resource('analytics', {
     path: '/analytics/breakdown',
     summary: 'Returns the traffic of a range over time by site, node or status.',
     input: Input({
-      range,
+      ...period,
       by: OneOf(BREAKDOWN_BY),
       siteId,
       metric,
@@ -241,6 +259,6 @@ export const analytics = resource('analytics', {
       total: { ...Count, description: 'Sum over all items, also those that are not listed.' },
       totalSeries: Type.Array(Count),
     }),
-    errors: ['ANALYTICS_QUERY_INVALID'],
+    errors: ['ANALYTICS_PERIOD_INVALID', 'ANALYTICS_QUERY_INVALID'],
   }),
 });

@@ -4,7 +4,7 @@ import type { analytics } from '../../contract/resources/analytics.ts';
 import type { Amount } from '../../models/traffic/traffic-columns.ts';
 import { type TrafficKind, type TrafficRow, trafficRows } from '../../models/traffic/traffic-series.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { levelOf, presentSpan, type Span, spanOf, startsOf } from './span.ts';
+import { levelOf, periodOf, presentSpan, type Span, startsOf } from './span.ts';
 import { AMOUNT_OF, summedSpan, topOf } from './top.ts';
 import { whole } from './traffic-sum.ts';
 
@@ -16,14 +16,14 @@ interface Series {
   series: number[];
 }
 
-/** Throws ANALYTICS_QUERY_INVALID for what is not counted. */
+/** Throws ANALYTICS_PERIOD_INVALID, and ANALYTICS_QUERY_INVALID for what is not counted. */
 export async function readBreakdown(runtime: Pick<Runtime, 'pools'>, input: Asked): Promise<Breakdown> {
-  const { by, siteId, metric = 'requests', statusClass, range = '24h', limit = 10 } = input;
+  const { by, siteId, metric = 'requests', statusClass, range, from, to, limit = 10 } = input;
   const byBytes = metric === 'bytesSent';
   if ((byBytes && (by === 'status' || statusClass !== undefined)) || (by === 'node' && siteId !== undefined)) {
     fail('ANALYTICS_QUERY_INVALID');
   }
-  const span = spanOf(range, Date.now());
+  const span = periodOf({ range, from, to }, Date.now());
   const read = (kind: TrafficKind, ids: readonly string[]) =>
     trafficRows(runtime.pools.api, { kind, ids, seconds: levelOf(span), from: span.from, to: span.to });
   const all = siteId === undefined ? await read('all', ['']) : await read('site', [siteId]);

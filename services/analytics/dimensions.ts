@@ -10,18 +10,17 @@ import {
 import { nodesWithout } from '../../models/traffic/traffic-nodes.ts';
 import { trafficRows } from '../../models/traffic/traffic-series.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { levelOf, presentSpan, spanOf } from './span.ts';
+import { levelOf, periodOf, presentSpan } from './span.ts';
 import { TrafficSum, whole } from './traffic-sum.ts';
 
 export async function readDimensions(
   { pools }: Pick<Runtime, 'pools'>,
-  { range = '24h', siteId }: Input<typeof analytics.dimensions>,
+  { siteId, ...asked }: Input<typeof analytics.dimensions>,
 ): Promise<Output<typeof analytics.dimensions>> {
-  const span = spanOf(range, Date.now());
+  const span = periodOf(asked, Date.now());
   const subject = siteId === undefined ? { kind: 'all' as const, ids: [''] } : { kind: 'site' as const, ids: [siteId] };
-  const asked = { ...subject, seconds: levelOf(span), from: span.from, to: span.to };
   const [rows, unsupportedNodes] = await Promise.all([
-    trafficRows(pools.api, asked),
+    trafficRows(pools.api, { ...subject, seconds: levelOf(span), from: span.from, to: span.to }),
     nodesWithout(pools.api, 'statistics-v1', siteId ?? null),
   ]);
   const sum = new TrafficSum();

@@ -3,7 +3,7 @@ import type { Input, Output } from '../../contract/procedure.ts';
 import type { analytics } from '../../contract/resources/analytics.ts';
 import { summedUntil, type TopAsked, type TopRow, topTraffic } from '../../models/traffic/traffic-top.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { spanOf } from './span.ts';
+import { periodOf } from './span.ts';
 import { whole } from './traffic-sum.ts';
 
 const WINDOW_MS = 300_000;
@@ -14,13 +14,13 @@ const CANCELED = '57014';
 
 export const AMOUNT_OF = { requests: 'requests', bytesSent: 'bytes_sent' } as const;
 
-/** Throws SERVICE_UNAVAILABLE where summing takes too long. */
+/** Throws ANALYTICS_PERIOD_INVALID, and SERVICE_UNAVAILABLE where summing takes too long. */
 export async function readTop(
   runtime: Pick<Runtime, 'pools'>,
   kind: 'site' | 'node',
-  { range = '24h', metric = 'requests', limit = 5 }: Input<typeof analytics.topSites>,
+  { metric = 'requests', limit = 5, ...asked }: Input<typeof analytics.topSites>,
 ): Promise<Output<typeof analytics.topSites>> {
-  const span = await summedSpan(runtime, kind, spanOf(range, Date.now()));
+  const span = await summedSpan(runtime, kind, periodOf(asked, Date.now()));
   const { items, total } = await topOf(runtime, kind, { ...span, by: AMOUNT_OF[metric], limit });
   return {
     items: items.map(({ clusterId, clusterName, ...item }) => ({

@@ -1,30 +1,41 @@
 import type { Input, Output } from '../../contract/procedure.ts';
-import { type analytics, RANGES } from '../../contract/resources/analytics.ts';
-import { KEPT_DAYS, LEVELS } from '../../models/traffic/traffic-columns.ts';
+import type { analytics, TrafficPoint } from '../../contract/resources/analytics.ts';
 import { type TrafficRow, trafficRows } from '../../models/traffic/traffic-series.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { levelOf, presentSpan, type Span, spanOf, startsOf } from './span.ts';
+import { isKept, levelOf, periodOf, presentSpan, type Span, startsOf } from './span.ts';
 import { TrafficSum, totalsOf } from './traffic-sum.ts';
 
+/** Throws ANALYTICS_PERIOD_INVALID. */
 export async function readTraffic(
   { pools }: Pick<Runtime, 'pools'>,
-  { range = '24h', siteId }: Input<typeof analytics.traffic>,
+  { siteId, compare = false, ...asked }: Input<typeof analytics.traffic>,
 ): Promise<Output<typeof analytics.traffic>> {
-  const span = spanOf(range, Date.now());
-  const seconds = levelOf(span);
-  const length = span.to - span.from;
-  const before: Span = { ...span, from: span.from - length, to: span.from };
-  const kept = 2 * RANGES[range].seconds <= KEPT_DAYS[LEVELS[seconds]] * 86_400;
+  const now = Date.now();
+  const span = periodOf(asked, now);
+  const before: Span = { ...span, from: 2 * span.from - span.to, to: span.from };
+  const kept = isKept(before, now);
   const subject = siteId === undefined ? { kind: 'all' as const, ids: [''] } : { kind: 'site' as const, ids: [siteId] };
-  const rows = await trafficRows(pools.api, { ...subject, seconds, from: kept ? before.from : span.from, to: span.to });
-  const { points, ...now } = summed(span, rows);
+  const rows = await trafficRows(pools.api, {
+    ...subject,
+    seconds: levelOf(span),
+    from: kept ? before.from : span.from,
+    to: span.to,
+  });
+  const shown = summed(span, rows);
+  const previous = kept ? summed(before, rows) : null;
   return {
     ...presentSpan(span),
-    points: points.map((sum, index) => ({ start: iso(startsOf(span)[index]!), ...sum.counts() })),
-    totals: totalsOf(now.sum, now.mostBytes, span.bucketSeconds),
-    statuses: now.sum.statuses(),
-    previous: kept ? totalsOfSpan(before, rows) : null,
+    points: pointsOf(span, shown),
+    totals: totalsOf(shown.sum, shown.mostBytes, span.bucketSeconds),
+    statuses: shown.sum.statuses(),
+    previous: previous && totalsOf(previous.sum, previous.mostBytes, span.bucketSeconds),
+    previousPoints: previous && compare ? pointsOf(before, previous) : null,
   };
+}
+
+function pointsOf(span: Span, { points }: ReturnType<typeof summed>): TrafficPoint[] {
+  const starts = startsOf(span);
+  return points.map((sum, index) => ({ start: new Date(starts[index]!).toISOString(), ...sum.counts() }));
 }
 
 /** Points of a span, their sum, and the bytes of the largest. */
@@ -39,10 +50,3 @@ function summed(span: Span, rows: readonly TrafficRow[]) {
   }
   return { points, sum, mostBytes: points.reduce((most, { bytesSent }) => Math.max(most, bytesSent), 0) };
 }
-
-function totalsOfSpan(span: Span, rows: readonly TrafficRow[]) {
-  const { sum, mostBytes } = summed(span, rows);
-  return totalsOf(sum, mostBytes, span.bucketSeconds);
-}
-
-const iso = (ms: number) => new Date(ms).toISOString();

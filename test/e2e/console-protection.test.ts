@@ -344,7 +344,7 @@ test.serial('a site under attack: levels of nodes, who weighs most, and a ban in
   const list = page.getByRole('table', { name: 'Events' });
   await list.getByText('Requests per second from the visitor: 1,500.5, limit 1,000').waitFor();
   t.is(await list.getByRole('row').count(), 5);
-  await page.goto(`/sites/${attacked.id}/security?kind=ip_banned&hours=1`);
+  await page.goto(`/sites/${attacked.id}/security?kind=ip_banned&range=1h`);
   // The address is named beside the events, too.
   await list.getByText('203.0.113.7').first().waitFor();
   t.is(await list.getByRole('row').count(), 2);

@@ -1,6 +1,6 @@
 // Statistics in the Web UI: what nodes counted, drawn and listed, of all sites and of one.
 import test from 'ava';
-import type { Browser } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { startBrowser } from '../helpers/browser.ts';
 import type { TestConsole } from '../helpers/console.ts';
 import {
@@ -11,6 +11,7 @@ import {
   signedInVisit,
   startBrowsedConsole,
 } from '../helpers/console-pages.ts';
+import { eventually } from '../helpers/eventually.ts';
 import { type ReportingNode, servedSite } from '../helpers/reporting-node.ts';
 import { Api } from '../helpers/resources.ts';
 import { rollUpTraffic } from '../helpers/rolled-up-traffic.ts';
@@ -78,6 +79,18 @@ async function served(): Promise<void> {
   await rollUpTraffic(running);
 }
 
+/** The table of the chart of requests. */
+async function shownRows(page: Page): Promise<{ head: string[]; times: string[] }> {
+  const table = page.getByRole('table', { name: 'Requests', exact: true });
+  const fold = page.locator('figure', { has: page.getByRole('slider', { name: 'Requests', exact: true }) });
+  if (!(await table.isVisible())) await fold.getByRole('button', { name: 'Show as table' }).click();
+  await table.waitFor();
+  return {
+    head: await table.locator('thead th').allInnerTexts(),
+    times: await table.locator('tbody tr td:first-child').allInnerTexts(),
+  };
+}
+
 test('a failing origin is seen and its cause found, of all sites and of one', async (t) => {
   const { page, faults } = await signedInVisit(browser, running.origin, '/traffic/statistics', { theme: 'system' });
   await page.getByText('No traffic in this period.').waitFor();
@@ -97,6 +110,38 @@ test('a failing origin is seen and its cause found, of all sites and of one', as
   await page.getByRole('combobox', { name: 'Status', exact: true }).press('Enter');
   await page.getByRole('option', { name: '5xx' }).click();
   await page.waitForURL(/status=status5xx/);
+  // A part is zoomed into with the pointer, compared with the time before, and left again with Back.
+  const requests = page.getByRole('slider', { name: 'Requests', exact: true });
+  const box = (await requests.locator('.u-over').boundingBox())!;
+  const y = box.y + box.height / 2;
+  await page.mouse.move(box.x + box.width * 0.6, y);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.9, y, { steps: 4 });
+  await page.mouse.up();
+  await page.waitForURL(/from=.*to=/);
+  await page.getByText('Zoomed to').waitFor();
+  await page.locator('.period').getByText('Compare with the period before').click();
+  await page.waitForURL(/compare=1/);
+  const part = await shownRows(page);
+  t.true(part.times.length > 60, 'the part has points of a minute');
+  t.deepEqual(part.head, ['Time', 'Value', 'Period before']);
+  await screenshot(page, 'statistics-zoomed');
+  // With the keyboard the same, and out again.
+  await requests.focus();
+  for (const key of ['Home', 'ArrowRight', 'Shift+PageUp', 'Shift+PageUp']) await page.keyboard.press(key);
+  await requests.locator('xpath=..').getByText('selected', { exact: false }).waitFor();
+  const before = page.url();
+  await page.keyboard.press('Enter');
+  await page.waitForURL((url) => url.href !== before);
+  await page.getByRole('button', { name: 'Show whole period' }).click();
+  await page.waitForURL((url) => !url.searchParams.has('from'));
+  // The zone is the browser's until the address says another.
+  await page.getByRole('combobox', { name: 'Time zone', exact: true }).press('Enter');
+  await page.getByRole('option', { name: 'UTC', exact: true }).click();
+  await page.waitForURL(/zone=utc/);
+  await eventually(async () => (await shownRows(page)).times.every((time) => time.endsWith('UTC')), {
+    what: 'times of UTC',
+  });
   for (const theme of ['light', 'dark'] as const) {
     await showTheme(page, theme);
     t.deepEqual(await accessibilityFaults(page, theme === 'light' ? 'all' : 'colors'), []);

@@ -337,3 +337,49 @@ test.serial('statistics equal usage over random traffic of sites and nodes', asy
     t.true([0, 6000].includes(totals.bytesSent - Number(usage.bytesSent)), one);
   }
 });
+
+test.serial(
+  'a period of its own has the shortest points that are kept, and those of the time before on request',
+  async (t) => {
+    const minute = minuteNow();
+    const iso = (seconds: number) => new Date(seconds * 1000).toISOString();
+    const asked = (from: number, to: number, more = '') =>
+      traffic(`siteId=${siteId}&from=${iso(from)}&to=${iso(to)}${more}`);
+    await report([
+      { at: minute - 30 * MINUTE_S, requests: 7 },
+      { at: minute - 50 * MINUTE_S, requests: 4 },
+    ]);
+    const zoomed = await asked(minute - 40 * MINUTE_S + 5, minute - 20 * MINUTE_S, '&compare=true');
+    t.deepEqual([zoomed.range, zoomed.bucketSeconds, zoomed.points.length], [null, MINUTE_S, 20]);
+    t.is(zoomed.from, iso(minute - 40 * MINUTE_S));
+    t.true(sumOf(zoomed.points, 'requests') >= 7);
+    t.is(zoomed.previousPoints.length, 20);
+    t.is(sumOf(zoomed.previousPoints, 'requests'), zoomed.previous.requests);
+    t.true(zoomed.previous.requests >= 4);
+    t.is((await asked(minute - 40 * MINUTE_S, minute)).previousPoints, null);
+    // Minutes are kept for a day, windows for eight days, hours for ninety.
+    const lengths = await Promise.all(
+      [2, 30, 200].map(
+        async (days) => (await asked(minute - days * DAY_S, minute - days * DAY_S + HOUR_S)).bucketSeconds,
+      ),
+    );
+    t.deepEqual(lengths, [300, HOUR_S, DAY_S]);
+    // What has not come yet is left out.
+    const open = await asked(minute - 60, minute + DAY_S);
+    t.true(Date.parse(open.to) <= (minute + 2 * MINUTE_S + 60) * 1000);
+    const refused = [
+      `from=${iso(minute)}`,
+      `to=${iso(minute)}`,
+      `range=1h&from=${iso(minute - 60)}&to=${iso(minute)}`,
+      `from=${iso(minute)}&to=${iso(minute - 60)}`,
+      `from=${iso(minute + DAY_S)}&to=${iso(minute + 2 * DAY_S)}`,
+      `from=${iso(minute - 366 * DAY_S)}&to=${iso(minute)}`,
+    ];
+    for (const path of ['traffic', 'dimensions', 'top-sites', 'top-nodes', 'breakdown']) {
+      for (const query of refused) {
+        const by = path === 'breakdown' ? '&by=status' : '';
+        await api.refused(t, [400, 'ANALYTICS_PERIOD_INVALID'], 'GET', `/analytics/${path}?${query}${by}`);
+      }
+    }
+  },
+);

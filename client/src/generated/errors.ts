@@ -86,6 +86,8 @@ export const ERROR_STATUS = {
   SMTP_PASSWORD_REQUIRED: 400,
   /** `ca` is not a list of certificates in PEM. */
   SMTP_CA_INVALID: 400,
+  /** `from` and `to` go together and without `range`; `from` is before `to` and now, and at most 365 days ago. */
+  ANALYTICS_PERIOD_INVALID: 400,
   /** Bytes are not counted by status, and nodes not by site. Use `metric=requests` with `statusClass` and `by=status`, and omit `siteId` with `by=node`. */
   ANALYTICS_QUERY_INVALID: 400,
   /** `cidr` is not a valid IP address or CIDR. Use for example 203.0.113.0/24. */

@@ -393,6 +393,10 @@ export type AlertsSubscriptionsDeleteOutput = Record<string, never>;
 export interface AnalyticsBreakdownInput {
   /** Time before now, with points of 1 minute (1h), 5 minutes (6h), 10 minutes (24h), 1 hour (7d), 6 hours (30d) or 1 UTC day (90d, 365d). Default 24h. */
   range?: '1h' | '6h' | '24h' | '7d' | '30d' | '90d' | '365d' | undefined;
+  /** Start of a period of your own, with `to` and without `range`. Points get the shortest length that is kept. */
+  from?: string | undefined;
+  /** End of that period. Both are widened to whole points. */
+  to?: string | undefined;
   by: 'site' | 'node' | 'status';
   /** Only this site, which may be deleted. Default: all sites. 1 to 64 characters. */
   siteId?: string | undefined;
@@ -405,7 +409,7 @@ export interface AnalyticsBreakdownInput {
 }
 
 export interface AnalyticsBreakdownOutput {
-  range: '1h' | '6h' | '24h' | '7d' | '30d' | '90d' | '365d';
+  range: '1h' | '6h' | '24h' | '7d' | '30d' | '90d' | '365d' | null;
   /** Length of a point in seconds. 60 to 86400. */
   bucketSeconds: number;
   /** Start of the first point. */
@@ -424,12 +428,16 @@ export interface AnalyticsBreakdownOutput {
 export interface AnalyticsDimensionsInput {
   /** Time before now, with points of 1 minute (1h), 5 minutes (6h), 10 minutes (24h), 1 hour (7d), 6 hours (30d) or 1 UTC day (90d, 365d). Default 24h. */
   range?: '1h' | '6h' | '24h' | '7d' | '30d' | '90d' | '365d' | undefined;
+  /** Start of a period of your own, with `to` and without `range`. Points get the shortest length that is kept. */
+  from?: string | undefined;
+  /** End of that period. Both are widened to whole points. */
+  to?: string | undefined;
   /** Only this site, which may be deleted. Default: all sites. 1 to 64 characters. */
   siteId?: string | undefined;
 }
 
 export interface AnalyticsDimensionsOutput {
-  range: '1h' | '6h' | '24h' | '7d' | '30d' | '90d' | '365d';
+  range: '1h' | '6h' | '24h' | '7d' | '30d' | '90d' | '365d' | null;
   /** Start of the first point. */
   from: string;
   /** Exclusive end of the last point, which is the running one. */
@@ -486,6 +494,10 @@ export interface AnalyticsDimensionsOutput {
 export interface AnalyticsTopNodesInput {
   /** Time before now, with points of 1 minute (1h), 5 minutes (6h), 10 minutes (24h), 1 hour (7d), 6 hours (30d) or 1 UTC day (90d, 365d). Default 24h. */
   range?: '1h' | '6h' | '24h' | '7d' | '30d' | '90d' | '365d' | undefined;
+  /** Start of a period of your own, with `to` and without `range`. Points get the shortest length that is kept. */
+  from?: string | undefined;
+  /** End of that period. Both are widened to whole points. */
+  to?: string | undefined;
   /** Amount to sort and sum by. Default requests. */
   metric?: 'requests' | 'bytesSent' | undefined;
   /** Most items. 1 to 50; default 5. */
@@ -501,6 +513,10 @@ export interface AnalyticsTopNodesOutput {
 export interface AnalyticsTopSitesInput {
   /** Time before now, with points of 1 minute (1h), 5 minutes (6h), 10 minutes (24h), 1 hour (7d), 6 hours (30d) or 1 UTC day (90d, 365d). Default 24h. */
   range?: '1h' | '6h' | '24h' | '7d' | '30d' | '90d' | '365d' | undefined;
+  /** Start of a period of your own, with `to` and without `range`. Points get the shortest length that is kept. */
+  from?: string | undefined;
+  /** End of that period. Both are widened to whole points. */
+  to?: string | undefined;
   /** Amount to sort and sum by. Default requests. */
   metric?: 'requests' | 'bytesSent' | undefined;
   /** Most items. 1 to 50; default 5. */
@@ -516,12 +532,18 @@ export interface AnalyticsTopSitesOutput {
 export interface AnalyticsTrafficInput {
   /** Time before now, with points of 1 minute (1h), 5 minutes (6h), 10 minutes (24h), 1 hour (7d), 6 hours (30d) or 1 UTC day (90d, 365d). Default 24h. */
   range?: '1h' | '6h' | '24h' | '7d' | '30d' | '90d' | '365d' | undefined;
+  /** Start of a period of your own, with `to` and without `range`. Points get the shortest length that is kept. */
+  from?: string | undefined;
+  /** End of that period. Both are widened to whole points. */
+  to?: string | undefined;
   /** Only this site, which may be deleted. Default: all sites. 1 to 64 characters. */
   siteId?: string | undefined;
+  /** Whether to return `previousPoints`. */
+  compare?: boolean | undefined;
 }
 
 export interface AnalyticsTrafficOutput {
-  range: '1h' | '6h' | '24h' | '7d' | '30d' | '90d' | '365d';
+  range: '1h' | '6h' | '24h' | '7d' | '30d' | '90d' | '365d' | null;
   /** Length of a point in seconds. 60 to 86400. */
   bucketSeconds: number;
   /** Start of the first point. */
@@ -634,6 +656,8 @@ export interface AnalyticsTrafficOutput {
     /** `bytesSent` of the largest point, per second of a point. */
     peakBytesPerSecond: number;
   } | null;
+  /** With `compare`, as many points of the period before; null without, or if it is not kept. */
+  previousPoints: TrafficPoint[] | null;
 }
 
 export interface AuditLogsListInput {
@@ -3703,31 +3727,31 @@ export interface Operations {
     input: AnalyticsBreakdownInput;
     output: AnalyticsBreakdownOutput;
     idempotencyKey: false;
-    codes: GeneralCode | 'ANALYTICS_QUERY_INVALID' | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+    codes: GeneralCode | 'ANALYTICS_PERIOD_INVALID' | 'ANALYTICS_QUERY_INVALID' | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
   'analytics.dimensions': {
     input: AnalyticsDimensionsInput;
     output: AnalyticsDimensionsOutput;
     idempotencyKey: false;
-    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+    codes: GeneralCode | 'ANALYTICS_PERIOD_INVALID' | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
   'analytics.topNodes': {
     input: AnalyticsTopNodesInput;
     output: AnalyticsTopNodesOutput;
     idempotencyKey: false;
-    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+    codes: GeneralCode | 'ANALYTICS_PERIOD_INVALID' | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
   'analytics.topSites': {
     input: AnalyticsTopSitesInput;
     output: AnalyticsTopSitesOutput;
     idempotencyKey: false;
-    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+    codes: GeneralCode | 'ANALYTICS_PERIOD_INVALID' | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
   'analytics.traffic': {
     input: AnalyticsTrafficInput;
     output: AnalyticsTrafficOutput;
     idempotencyKey: false;
-    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+    codes: GeneralCode | 'ANALYTICS_PERIOD_INVALID' | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
   'auditLogs.list': {
     input: AuditLogsListInput;

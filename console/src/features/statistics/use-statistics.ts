@@ -4,38 +4,41 @@ import { ANALYTICS_RANGES, type AnalyticsRange, analytics } from '@contract/reso
 import { type ComputedRef, computed } from 'vue';
 import { call } from '@/shared/api/call.ts';
 import { useLoad } from '@/shared/api/use-load.ts';
+import { type Period, periodInput, usePeriod } from '@/shared/period/use-period.ts';
 import { useListQuery } from '@/shared/table/list-query.ts';
 
 export type Traffic = Output<typeof analytics.traffic>;
 export type Point = Traffic['points'][number];
 
 export interface StatisticsQuery {
-  filters: ComputedRef<{ range: string; siteId: string; status: string; percentile: string }>;
+  filters: ComputedRef<{ siteId: string; status: string; percentile: string }>;
   set(change: Partial<StatisticsQuery['filters']['value']>): void;
-  range: ComputedRef<AnalyticsRange>;
+  period: Period<AnalyticsRange>;
 }
 
 export function useStatisticsQuery(): StatisticsQuery {
-  const { filters, set } = useListQuery({ range: '24h', siteId: '', status: 'requests', percentile: 'p95Ms' });
-  const range = computed(() => ANALYTICS_RANGES.find((known) => known === filters.value.range) ?? '24h');
-  return { filters, set, range };
+  const { filters, set } = useListQuery({ siteId: '', status: 'requests', percentile: 'p95Ms' });
+  return { filters, set, period: usePeriod(ANALYTICS_RANGES, '24h') };
 }
 
 const EVERY_MS = 60_000;
 
 /** All that the page shows of a site, or of all with ''. */
-export function useStatistics(range: ComputedRef<AnalyticsRange>, siteId: string) {
+export function useStatistics(period: Period<AnalyticsRange>, siteId: string) {
+  const input = computed(() => periodInput(period));
+  const asked = computed(() => JSON.stringify([input.value, period.compare]));
   return useLoad(
     async (signal) => {
-      const asked = { range: range.value, ...(siteId !== '' && { siteId }) };
+      const time = input.value;
+      const of = { ...time, ...(siteId !== '' && { siteId }) };
       const [traffic, dimensions, sites, nodes] = await Promise.all([
-        call(analytics.traffic, asked, { signal }),
-        call(analytics.dimensions, asked, { signal }),
-        siteId === '' ? call(analytics.topSites, { range: range.value, limit: 10 }, { signal }) : null,
-        siteId === '' ? call(analytics.topNodes, { range: range.value, limit: 10 }, { signal }) : null,
+        call(analytics.traffic, { ...of, ...(period.compare && { compare: true }) }, { signal }),
+        call(analytics.dimensions, of, { signal }),
+        siteId === '' ? call(analytics.topSites, { ...time, limit: 10 }, { signal }) : null,
+        siteId === '' ? call(analytics.topNodes, { ...time, limit: 10 }, { signal }) : null,
       ]);
       return { traffic, dimensions, sites, nodes };
     },
-    { watch: range, everyMs: EVERY_MS },
+    { watch: asked, everyMs: EVERY_MS },
   );
 }

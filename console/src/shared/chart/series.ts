@@ -30,6 +30,28 @@ export function indexAt(times: readonly number[], time: number, holding: boolean
   return times.reduce((nearest, _, place) => (distance(place) < distance(nearest) ? place : nearest), 0);
 }
 
+/**
+ * Those of the values that lie in a part of the time, as places from and to (not in it). With `holding` also the one that began
+ * before and still counts.
+ */
+export function placesIn(times: readonly number[], from: number, to: number, holding: boolean): [number, number] {
+  const first = times.findIndex((time) => time >= from);
+  const end = times.findIndex((time) => time >= to);
+  const start = first < 0 ? times.length : first;
+  const held = holding && start > 0 && times[start] !== from ? start - 1 : start;
+  return [held, Math.max(held, end < 0 ? times.length : end)];
+}
+
+/** The time that the values between two places are of, both in it: it ends where the next value begins. */
+export function spanOfPlaces(
+  times: readonly number[],
+  one: number,
+  other: number,
+  to: number,
+): { from: number; to: number } {
+  return { from: times[Math.min(one, other)]!, to: times[Math.max(one, other) + 1] ?? to };
+}
+
 /** Values that PageUp and PageDown pass over. */
 const PAGE = 10;
 

@@ -63,6 +63,14 @@ export function formatUtcDay(milliseconds: number): string {
   return new Intl.DateTimeFormat(locale(), DAY).format(milliseconds);
 }
 
+/** "Nov 27, 14:00 – 15:30", in milliseconds: in the browser's zone, or in UTC. */
+export function formatRange(from: number, to: number, utc: boolean): string {
+  const { year: _, ...day } = DAY;
+  const clock: Intl.DateTimeFormatOptions = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' };
+  const zone = utc ? 'UTC' : undefined;
+  return new Intl.DateTimeFormat(locale(), { ...day, ...clock, timeZone: zone }).formatRange(from, to);
+}
+
 /** "3 minutes ago". `now` in milliseconds: `useClock` where it is shown, so that it stays true. */
 export function formatAgo(iso: string, now: number): string {
   const seconds = (new Date(iso).getTime() - now) / 1000;
