@@ -31,12 +31,20 @@ var (
 		dfs fc gal gu ise mi nal ni sal sc si te tee tracker winword`)
 	// wrappers are those that run the program after them.
 	wrappers = wordsOf("time watch command")
+	// codeWords are conditions of cmd.exe, and in no text.
+	codeWords = wordsOf("errorlevel cmdextversion")
 	// longText is how many words a line needs beside lines that look like commands.
 	longText = 6
 )
 
 // withoutProse returns a value in which names of programs in lines of prose are no words any more.
-func withoutProse(value, _ string) string { return inProse(value, withoutNames) }
+func withoutProse(value, raw string) string {
+	// What escapes in the language of a command is in no prose, and some rules see values without it.
+	if strings.Count(value, `\`) != strings.Count(raw, `\`) {
+		return value
+	}
+	return inProse(value, withoutNames)
+}
 
 // withoutCapitals returns a value in which names with a capital letter in lines of prose are no words any more: "Perl" is no
 // program of Unix, where names are as they are written.
@@ -143,7 +151,7 @@ func isWord(word string) bool {
 			joint = true
 		}
 	}
-	if joint || strings.Count(word, "/") > 1 {
+	if joint || strings.Count(word, "/") > 1 || codeWords[strings.ToLower(word)] {
 		return false
 	}
 	// "and/or", never "bin/sh".
@@ -174,10 +182,11 @@ func isNumber(word string) bool {
 	return digits > 0 && word[0] != '/' && word[0] != '-'
 }
 
-// functionWords are words that join others in sentences. No program has a use for one as its first operand.
+// functionWords are words that join others in sentences. No program has a use for one as its first operand. "Who" is none
+// of them, because it is a program.
 var functionWords = wordsOf(`
 	a an the this that these those it its he she they we you i is are was were be been has have had does did do can could will would
-	may might must shall should and or but nor not if then else when while where which who whose what how why because as at by for from in
+	may might must shall should and or but nor not if then else when while where which whose what how why because as at by for from in
 	into of off on onto over to under up with without within than so also only just both either each every some any no all more most such
 	there here their your our my his her
 	der die das den dem des ein eine einen einem einer ist sind war wird werden wurde hat haben kann können und oder nicht im am zu zur zum von vom mit für auf aus bei nach als auch
