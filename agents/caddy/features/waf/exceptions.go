@@ -93,9 +93,9 @@ var exceptions = []exception{
 	},
 	{
 		name:     "file names",
-		reason:   "A semicolon and a space stand in the name of a file, in quotes, and no parameter follows.",
+		reason:   "An apostrophe, a semicolon or an equals sign stands in the name of a file that is in quotes (RFC 9110, section 5.6.4). No other name follows.",
 		rules:    []int{920120},
-		evidence: withoutSemicolons,
+		evidence: withoutMarks,
 	},
 	{
 		name:     "calls",
@@ -264,14 +264,21 @@ func onceDecoded(tx plugintypes.TransactionState, value string) []string {
 // rawValues are the parts of a request that rules with exceptions look at, by their loose keys.
 func rawValues(vars plugintypes.TransactionVariables) map[string][]string {
 	raws := map[string][]string{}
-	for _, c := range []collection.Collection{vars.Args(), vars.ArgsNames(), vars.RequestCookies(), vars.RequestCookiesNames(), vars.RequestXML(), vars.Files()} {
-		for _, m := range c.FindAll() {
-			if raw := m.Value(); raw != "" && len(raw) <= maxExcepted {
-				if key := looseKey(raw); !slices.Contains(raws[key], raw) {
-					raws[key] = append(raws[key], raw)
-				}
+	add := func(raw string) {
+		if raw != "" && len(raw) <= maxExcepted {
+			if key := looseKey(raw); !slices.Contains(raws[key], raw) {
+				raws[key] = append(raws[key], raw)
 			}
 		}
+	}
+	for _, c := range []collection.Collection{vars.Args(), vars.ArgsNames(), vars.RequestCookies(), vars.RequestCookiesNames(), vars.RequestXML()} {
+		for _, m := range c.FindAll() {
+			add(m.Value())
+		}
+	}
+	// A name of a file without quotes has no exceptions: readers differ in where it ends.
+	for _, m := range vars.MultipartPartHeaders().FindAll() {
+		add(bodies.PlainFile(quotedName(m.Value())))
 	}
 	return raws
 }

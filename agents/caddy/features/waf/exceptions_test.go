@@ -255,24 +255,59 @@ func TestMediaTypesWithParameters(t *testing.T) {
 	}
 }
 
-// A semicolon in the name of a file is ordinary, and what ends the name is not.
-func TestSemicolonsInNamesOfFiles(t *testing.T) {
+// Marks in the name of a file are ordinary in quotes, and what can begin another name is not.
+func TestMarksInNamesOfFiles(t *testing.T) {
 	s := settingsOf(t, asIs)
-	for name, attack := range map[string]bool{
-		"minutes; draft.docx":         false,
-		"a; b; c d.pdf":               false,
-		"Besprechung; Entwurf é.docx": false,
-		"report.php; .jpg":            true,
-		"a.jsp;.jpg":                  true,
-		"a; filename=b.php":           true,
-		"a=b.txt":                     true,
-		"a; ../b.txt":                 true,
-		`a; b\\c.txt`:                 true,
+	for disposition, attack := range map[string]bool{
+		`filename="minutes; draft.docx"`:                     false,
+		`filename="a; b; c d.pdf"`:                           false,
+		`filename="Besprechung; Entwurf é.docx"`:             false,
+		`filename="tools 1.2; urgency=medium.pdf"`:           false,
+		`filename="==> done.txt"`:                            false,
+		`filename="a=b.txt"`:                                 true,
+		`filename="the 'best' of.txt"`:                       false,
+		`filename="écran d'accueil.png"`:                     false,
+		`filename="c'e' un file.txt"`:                        false,
+		`filename="the end;.pdf"`:                            false,
+		`filename="perche' no; ma forse.txt"`:                false,
+		`filename="A &amp; B &lt;3.txt"`:                     false,
+		`filename="v=1.mp3"; x=y`:                            false,
+		`filename="the x=y.txt"`:                             false,
+		`filename="te;st.txt"`:                               true,
+		`filename="file=.txt"`:                               true,
+		`filename="&amp;fi;zzz"`:                             true,
+		`filename="report.php; .jpg"`:                        true,
+		`filename="a.jsp;.jpg"`:                              true,
+		`filename="a; filename=b.php"`:                       true,
+		`filename="a; FileName*0=b.php"`:                     true,
+		`filename="a;name = b"`:                              true,
+		`filename="a; ../b.txt"`:                             true,
+		`filename="a; b\\c.txt"`:                             true,
+		`filename="a'; x='b.png"`:                            true,
+		`filename="a&quot;; x.png"`:                          true,
+		`filename="a%22; b.png"`:                             true,
+		`filename=a';x='b`:                                   true,
+		`filename='a b.php'`:                                 true,
+		`filename='a.php'`:                                   true,
+		`filename="a'b.png"; filename="ab.png"`:              true,
+		`filename=ab; x="filename="; filename*=UTF-8''a%3Db`: true,
 	} {
-		body := "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"" + name + "\"\r\n\r\nx\r\n--b--\r\n"
+		body := "--b\r\nContent-Disposition: form-data; name=\"f\"; " + disposition + "\r\n\r\nx\r\n--b--\r\n"
 		if v := judge(t, s, asked("POST", "/", "x", multipartB), body); (v.score >= s.threshold) != attack {
-			t.Errorf("%s: %v", name, v)
+			t.Errorf("%s: %v", disposition, v)
 		}
+	}
+}
+
+// A name without quotes has no exceptions, though another part has the same name in quotes.
+func TestNamesOfFilesWithoutQuotes(t *testing.T) {
+	s := settingsOf(t, asIs)
+	part := func(disposition string) string {
+		return "--b\r\nContent-Disposition: form-data; name=\"f\"; " + disposition + "\r\n\r\nx\r\n"
+	}
+	body := part(`filename="a.png"`) + part(`filename='a.png'`) + "--b--\r\n"
+	if v := judge(t, s, asked("POST", "/", "x", multipartB), body); v.score < s.threshold {
+		t.Errorf("%v", v)
 	}
 }
 

@@ -131,8 +131,7 @@ func (p *parts) take(part *multipart.Part, whole bool) error {
 		name = name[:min(len(name), maxPartField)]
 		to.MultipartFilename().Add(Apart(d.name), name)
 		if !d.ambiguous && slices.Equal(to.TX().Get("detection_paranoia_level"), []string{"1"}) {
-			// An apostrophe in a word ends no name: "d'accueil.png". More paranoid sites doubt even that.
-			name = apostrophe.ReplaceAllString(name, "$1$2")
+			name = PlainFile(name)
 		}
 		to.Files().Add("", name)
 	}
@@ -153,6 +152,10 @@ func (p *parts) take(part *multipart.Part, whole bool) error {
 	}
 	return nil
 }
+
+// PlainFile is the name of a file as rules of the lowest level of paranoia see it. An apostrophe in a word ends no name:
+// "d'accueil.png". More paranoid sites doubt even that.
+func PlainFile(name string) string { return apostrophe.ReplaceAllString(name, "$1$2") }
 
 // after looks at what follows the last part: some programs read on.
 func (p *parts) after(seen *tail) error {
