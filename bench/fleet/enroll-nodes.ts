@@ -30,8 +30,8 @@ export async function inParallel<T>(
   return results;
 }
 
-/** Asks again as an agent does, a few times, while the console is too busy to answer. */
-async function whileBusy<T>(call: () => Promise<T>): Promise<T> {
+/** Asks again as an agent does, a few times, while the console is too busy to answer; a refusal is none of that. */
+export async function whileBusy<T>(call: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await call();

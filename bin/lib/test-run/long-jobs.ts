@@ -11,6 +11,7 @@ import type { Job } from './job.ts';
 const LONG_FORMS: readonly { file: string; env: Readonly<Record<string, string>> }[] = [
   { file: 'test/integration/stalled-database.test.ts', env: { STALL_SECONDS: '60' } },
   { file: 'test/integration/usage-kills.test.ts', env: { COUNT_KILLS: '20' } },
+  { file: 'test/integration/fair-nodes.test.ts', env: { HONEST_NODES: '100', WORST_SECONDS: '30' } },
   { file: 'test/integration/expression-pairs.test.ts', env: { PAIRS: '100000' } },
   { file: 'test/e2e/schemathesis.test.ts', env: { EXAMPLES: '30' } },
 ];
