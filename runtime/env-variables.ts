@@ -128,6 +128,12 @@ export const VARIABLES = [
     'Database of autonomous systems in the format of MaxMind, for tests of rules; unset: a test needs the number',
   ),
   variable('SVC_DOWNLOADS_DIR', 'an absolute path', null, 'Folder served under /downloads/; unset: 404 there'),
+  variable(
+    'SVC_BACKUP_DIRS',
+    'comma-separated absolute paths',
+    '',
+    'Folders that scheduled backups may be written to and below; of the processes with jobs, only those with it make backups',
+  ),
   variable('METRICS_HOST', ADDRESS, '127.0.0.1', 'Internal listener for /metrics, /livez and /readyz: address'),
   variable('METRICS_PORT', PORT, '9464', 'Internal listener: port; 0 takes a free one'),
   variable('LOG_LEVEL', LOG_LEVELS.join(', '), 'info', 'Lowest severity that is logged'),

@@ -2,7 +2,7 @@
 // once, at start, and every mistake is told together.
 import { createHash } from 'node:crypto';
 import { isIP } from 'node:net';
-import { isAbsolute } from 'node:path';
+import { isAbsolute, resolve } from 'node:path';
 import { formatCidr, parseCidr } from '../contract/scalars/cidr.ts';
 import { LOG_LEVELS, ROLES, VARIABLES, type VariableName } from './env-variables.ts';
 
@@ -40,6 +40,8 @@ export interface ConsoleEnv {
   nodeApiConnectionsPerAddress: number;
   version: string;
   downloadsDir: string | null;
+  /** Folders that the console may write backups to; none: it makes none. */
+  backupDirs: string[];
   role: 'all' | Role;
   /** These services and what belongs to them; `-name` leaves one out. None named, or null: those of the role. */
   services: string[] | null;
@@ -126,6 +128,7 @@ export function parseEnv(source: Readonly<Record<string, string | undefined>>): 
     geoipCountry: read<string | null>('SVC_GEOIP_COUNTRY', null, absolutePath),
     geoipAsn: read<string | null>('SVC_GEOIP_ASN', null, absolutePath),
     downloadsDir: read<string | null>('SVC_DOWNLOADS_DIR', null, absolutePath),
+    backupDirs: read<string[]>('SVC_BACKUP_DIRS', [], (value) => list(value).map(folder)),
     role,
     services,
     host: read('HOST', '0.0.0.0', hostName),
@@ -189,6 +192,13 @@ function hostNames(value: string): string[] {
 function absolutePath(value: string): string {
   if (!isAbsolute(value)) throw new Malformed('is not an absolute path');
   return value;
+}
+
+/** Without a slash at its end; not the root. */
+function folder(value: string): string {
+  const path = resolve(absolutePath(value));
+  if (path === '/') throw new Malformed('is the root');
+  return path;
 }
 
 function otherKey(value: string, current: string | undefined): Buffer {

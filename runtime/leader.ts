@@ -22,6 +22,8 @@ export interface LeaderJob {
   everyMs: number;
   /** After it the signal is given; by default 10 minutes, 1 minute for jobs that run more often than once a minute. */
   deadlineMs?: number;
+  /** Which processes may do it; by default all. */
+  where?(env: Runtime['env']): boolean;
   /** Bounded work; `signal` asks it to end early. A throw is logged and the job runs again when it is next due. */
   run(runtime: Runtime, signal: AbortSignal): Promise<void>;
 }
@@ -46,7 +48,8 @@ export class Leader {
   constructor(runtime: Runtime, jobs: readonly LeaderJob[], graceMs = GRACE_MS) {
     this.#runtime = runtime;
     this.#graceMs = graceMs;
-    this.#jobs = jobs.map((job) => ({ job, key: keyOf(job.name), held: false, dueAt: 0, running: null }));
+    const own = jobs.filter(({ where }) => where?.(runtime.env) ?? true);
+    this.#jobs = own.map((job) => ({ job, key: keyOf(job.name), held: false, dueAt: 0, running: null }));
   }
 
   /** Throws {@link PoolerError}; a database that is away is waited for. */

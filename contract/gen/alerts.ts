@@ -1,4 +1,5 @@
 // Written by `npm run generate` from the files it imports. Changes here are lost.
+import { alerts as backups } from '../resources/backups.codes.ts';
 import { alerts as certificates } from '../resources/certificates.codes.ts';
 import { alerts as nodes } from '../resources/nodes.codes.ts';
 import { alerts as rollout } from '../resources/rollout.codes.ts';
@@ -8,6 +9,7 @@ import { alerts as siteWaf } from '../resources/site-waf.codes.ts';
 import { alerts as sites } from '../resources/sites.codes.ts';
 
 export const ALERT_LISTS = [
+  backups,
   certificates,
   nodes,
   rollout,

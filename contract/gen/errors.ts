@@ -4,6 +4,7 @@ import { errors as account } from '../resources/account.codes.ts';
 import { errors as acmeDirectory } from '../resources/acme-directory.codes.ts';
 import { errors as alerts } from '../resources/alerts.codes.ts';
 import { errors as analytics } from '../resources/analytics.codes.ts';
+import { errors as backups } from '../resources/backups.codes.ts';
 import { errors as bans } from '../resources/bans.codes.ts';
 import { errors as bulkRedirects } from '../resources/bulk-redirects.codes.ts';
 import { errors as cacheTasks } from '../resources/cache-tasks.codes.ts';
@@ -42,6 +43,7 @@ export const ERROR_LISTS = [
   acmeDirectory,
   alerts,
   analytics,
+  backups,
   bans,
   bulkRedirects,
   cacheTasks,

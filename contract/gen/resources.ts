@@ -6,6 +6,7 @@ import * as addresses from '../resources/addresses.ts';
 import * as alerts from '../resources/alerts.ts';
 import * as analytics from '../resources/analytics.ts';
 import * as auditLogs from '../resources/audit-logs.ts';
+import * as backups from '../resources/backups.ts';
 import * as bans from '../resources/bans.ts';
 import * as bulkRedirects from '../resources/bulk-redirects.ts';
 import * as cacheTasks from '../resources/cache-tasks.ts';
@@ -71,6 +72,7 @@ export const RESOURCE_FILES = [
   alerts,
   analytics,
   auditLogs,
+  backups,
   bans,
   bulkRedirects,
   cacheTasks,

@@ -17,6 +17,8 @@ export async function endAfterRestore(sql: Knex, now: Date): Promise<EndedByRest
   const trustedDevices = await sql('trusted_device').delete();
   await sql('second_step').delete();
   await sql('idempotency_record').whereNot({ state: 'done' }).delete();
+  // The backup itself was under way in it.
+  await sql('backup').whereNull('ended_at').delete();
   const enrollmentTokens = await sql('enrollment_token')
     .whereNull('used_at')
     .where('expires_at', '>', now)

@@ -3,6 +3,7 @@ import { feature as acmeFanout } from '../acme-fanout/feature.ts';
 import { feature as alerts } from '../alerts/feature.ts';
 import { feature as analytics } from '../analytics/feature.ts';
 import { feature as auditLogs } from '../audit-logs/feature.ts';
+import { feature as backups } from '../backups/feature.ts';
 import { feature as bans } from '../bans/feature.ts';
 import { feature as bulkRedirects } from '../bulk-redirects/feature.ts';
 import { feature as cacheTasks } from '../cache-tasks/feature.ts';
@@ -35,6 +36,7 @@ export const FEATURES = [
   alerts,
   analytics,
   auditLogs,
+  backups,
   bans,
   bulkRedirects,
   cacheTasks,

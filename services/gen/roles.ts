@@ -10,6 +10,7 @@ export const ROLES_OF_SERVICES = [
   ['api-gateway', ['app']],
   ['audit-logs', ['app']],
   ['auth', ['app']],
+  ['backups', ['app']],
   ['ban-fanout', ['worker']],
   ['bans', ['app']],
   ['bulk-redirects', ['app']],

@@ -262,6 +262,19 @@ const FORMS: readonly FormCase[] = [
     stays: true,
   },
   {
+    file: 'features/backups/BackupSchedule.vue',
+    open: onPage(() => '/backups/schedule', 'backups.schedule.folder'),
+    submit: 'shared.form.save',
+    fields: {
+      'backups.schedule.interval': number(168),
+      // A folder must be allowed, and a key have its check sum: console-backups.test.ts saves both.
+      'backups.schedule.folder': { optional: true, tooLong: `/${label(1024)}` },
+      'backups.schedule.key': { optional: true, tooLong: label(201) },
+      'backups.schedule.keep': number(365),
+    },
+    stays: true,
+  },
+  {
     file: 'features/alerts/EditMailServer.vue',
     open: opened(() => '/alerts/mail', 'alerts.mail.set'),
     submit: 'shared.form.save',

@@ -45,10 +45,10 @@ test.serial('the document is OpenAPI 3.1 by the schema of its specification', as
 test.serial('no operation answers 5xx or breaks its schema, and each succeeds at least once', async (t) => {
   t.timeout((BUDGET_SECONDS + 240) * 1000);
   const command = await ensureSchemathesis();
-  const console = await startTestConsole();
-  t.teardown(() => console.stop());
   const work = mkdtempSync(join(tmpdir(), 'schemathesis-'));
   t.teardown(() => rmSync(work, { recursive: true, force: true }));
+  const console = await startTestConsole({ env: { SVC_BACKUP_DIRS: work } });
+  t.teardown(() => console.stop());
   const api = new Api(console);
   const keys: PoolKey[] = [];
   for (let number = 0; number <= KEYS; number++) {

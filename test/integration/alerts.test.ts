@@ -168,6 +168,22 @@ const causes: Readonly<Record<string, Cause>> = {
     },
     end: () => api.sql('rule_set').where({ id: siteId }).update({ broken: [] }),
   },
+  backup_late: {
+    begin: async () => {
+      const value = { enabled: true, enabledAt: new Date(Date.now() - 27 * 3_600_000).toISOString() };
+      await api.sql('setting').insert({ key: 'backups', value, updated_at: new Date() });
+      return 'installation';
+    },
+    end: () =>
+      api.sql('backup').insert({
+        cause: 'schedule',
+        state: 'done',
+        folder: '/backups',
+        file_name: 'new',
+        started_at: new Date(),
+        ended_at: new Date(),
+      }),
+  },
   config_rollout_failed: {
     begin: async () => {
       await api.sql('cluster_rollout').where({ cluster_id: clusterId }).update({ enabled: true });

@@ -90,6 +90,14 @@ export const ERROR_STATUS = {
   ANALYTICS_PERIOD_INVALID: 400,
   /** Bytes are not counted by status, and nodes not by site. Use `metric=requests` with `statusClass` and `by=status`, and omit `siteId` with `by=node`. */
   ANALYTICS_QUERY_INVALID: 400,
+  /** Backups cannot be written to `folder`; `data.reason` says why. Choose another one. */
+  BACKUP_FOLDER_REFUSED: 400,
+  /** `publicKey` is not a public key of backups. Make a pair with `npm run backup -- keygen`. */
+  BACKUP_KEY_INVALID: 400,
+  /** No folder or no public key is set for backups. Save both first. */
+  BACKUP_NOT_SET: 409,
+  /** A backup is waiting or running. Wait until it has ended. */
+  BACKUP_RUNNING: 409,
   /** `cidr` is not a valid IP address or CIDR. Use for example 203.0.113.0/24. */
   BAN_INVALID_CIDR: 400,
   /** The range in `cidr` is too large. Use a prefix length of at least `data.min`. */

@@ -246,7 +246,7 @@ export interface AlertEvent {
   /** ID. 1 to 64 characters. */
   id: string;
   /** What begins. */
-  kind: 'node_offline' | 'certificate_expiring' | 'certificate_failed' | 'origin_unavailable' | 'high_5xx' | 'site_failing' | 'cc_mitigation' | 'waf_share' | 'config_rollout_failed' | 'config_rollout_no_canary' | 'changes_undone' | 'stored_rule_invalid';
+  kind: 'node_offline' | 'certificate_expiring' | 'certificate_failed' | 'origin_unavailable' | 'high_5xx' | 'site_failing' | 'cc_mitigation' | 'waf_share' | 'config_rollout_failed' | 'config_rollout_no_canary' | 'changes_undone' | 'stored_rule_invalid' | 'backup_late';
   siteId: string | null;
   /** Name of what the alert is about: the site, else the node, certificate or cluster. */
   siteName: string;
@@ -309,7 +309,7 @@ export interface AlertSubscription {
   /** Name shown in lists. 1 to 100 characters. */
   channelName: string;
   /** Alerts that are sent. Those about the whole installation go only to channels that receive everything. 1 to 64 entries. */
-  kinds: Array<'node_offline' | 'certificate_expiring' | 'certificate_failed' | 'origin_unavailable' | 'high_5xx' | 'site_failing' | 'cc_mitigation' | 'waf_share' | 'config_rollout_failed' | 'config_rollout_no_canary' | 'changes_undone' | 'stored_rule_invalid'>;
+  kinds: Array<'node_offline' | 'certificate_expiring' | 'certificate_failed' | 'origin_unavailable' | 'high_5xx' | 'site_failing' | 'cc_mitigation' | 'waf_share' | 'config_rollout_failed' | 'config_rollout_no_canary' | 'changes_undone' | 'stored_rule_invalid' | 'backup_late'>;
   /** Whether messages are sent. */
   enabled: boolean;
   /** Whether the subscription is for all sites, also later ones. */
@@ -367,6 +367,62 @@ export interface AvailableAlertChannel {
   /** Name shown in lists. 1 to 100 characters. */
   name: string;
   kind: 'webhook' | 'email' | 'dingtalk' | 'wecom' | 'telegram' | 'slack';
+}
+
+export interface Backup {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  /** Whether the schedule or a user began it. */
+  cause: 'schedule' | 'request';
+  state: 'waiting' | 'running' | 'done' | 'failed';
+  phase: 'write' | 'verify' | null;
+  /** Percent of the phase, about. 0 to 100. */
+  progress: number;
+  /** Whether the file was read back and is the same as the database. */
+  verified: boolean;
+  problem: 'folder' | 'disk_full' | 'damaged' | 'database' | 'stopped' | 'interrupted' | 'no_process' | 'failed' | null;
+  /** Folder of the file. */
+  folder: string;
+  fileName: string | null;
+  /** When the file was deleted, because newer ones replaced it. */
+  deletedAt: string | null;
+  bytes: number | null;
+  rows: number | null;
+  /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
+  createdAt: string;
+  startedAt: string | null;
+  endedAt: string | null;
+}
+
+export interface BackupSettings {
+  /** Whether backups are made by themselves. Default false. */
+  enabled: boolean;
+  /** Hours from one backup to the next. 1 to 168; default 24. */
+  intervalHours: number;
+  /** Whether `keep` counts backups or days. */
+  keepBy: 'copies' | 'days';
+  /** Backups that are kept, or days that each is kept. The newest one always stays. 1 to 365; default 30. */
+  keep: number;
+  /** Absolute path of the folder that backups are written to. Up to 1024 characters; default "". */
+  folder: string;
+  /** Public key that backups are encrypted to, as `npm run backup -- keygen` prints it. Up to 200 characters; default "". */
+  publicKey: string;
+  /** Leaves out security events. Default false. */
+  withoutLogs: boolean;
+  /** Leaves out statistics. Usage stays. Default false. */
+  withoutStatistics: boolean;
+  updatedAt: string | null;
+}
+
+export interface BackupStatus {
+  /** When the last good backup began; null if there is none. */
+  lastGoodAt: string | null;
+  /** When the next one begins; null without a schedule. */
+  nextAt: string | null;
+  /** When the alert `backup_late` begins, unless there is a new backup before; null without a schedule. */
+  lateAt: string | null;
+  /** Folders that backups may be written to and below, as SVC_BACKUP_DIRS names them. */
+  folders: string[];
 }
 
 export interface Ban {

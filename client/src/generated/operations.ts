@@ -12,6 +12,9 @@ import type {
   Arrival,
   AuditEntry,
   AvailableAlertChannel,
+  Backup,
+  BackupSettings,
+  BackupStatus,
   Ban,
   BreakdownItem,
   BulkRedirects,
@@ -355,7 +358,7 @@ export interface AlertsSubscriptionsCreateInput {
   /** ID. 1 to 64 characters. */
   channelId: string;
   /** Alerts that are sent. Those about the whole installation go only to channels that receive everything. 1 to 64 entries. */
-  kinds: Array<'node_offline' | 'certificate_expiring' | 'certificate_failed' | 'origin_unavailable' | 'high_5xx' | 'site_failing' | 'cc_mitigation' | 'waf_share' | 'config_rollout_failed' | 'config_rollout_no_canary' | 'changes_undone' | 'stored_rule_invalid'>;
+  kinds: Array<'node_offline' | 'certificate_expiring' | 'certificate_failed' | 'origin_unavailable' | 'high_5xx' | 'site_failing' | 'cc_mitigation' | 'waf_share' | 'config_rollout_failed' | 'config_rollout_no_canary' | 'changes_undone' | 'stored_rule_invalid' | 'backup_late'>;
   /** Whether messages are sent. Default true. */
   enabled?: boolean | undefined;
   /** Whether the subscription is for all sites, also later ones. Default false. */
@@ -370,7 +373,7 @@ export interface AlertsSubscriptionsUpdateInput {
   /** ID. 1 to 64 characters. */
   id: string;
   /** Alerts that are sent. Those about the whole installation go only to channels that receive everything. 1 to 64 entries. */
-  kinds: Array<'node_offline' | 'certificate_expiring' | 'certificate_failed' | 'origin_unavailable' | 'high_5xx' | 'site_failing' | 'cc_mitigation' | 'waf_share' | 'config_rollout_failed' | 'config_rollout_no_canary' | 'changes_undone' | 'stored_rule_invalid'>;
+  kinds: Array<'node_offline' | 'certificate_expiring' | 'certificate_failed' | 'origin_unavailable' | 'high_5xx' | 'site_failing' | 'cc_mitigation' | 'waf_share' | 'config_rollout_failed' | 'config_rollout_no_canary' | 'changes_undone' | 'stored_rule_invalid' | 'backup_late'>;
   /** Whether messages are sent. Default true. */
   enabled?: boolean | undefined;
   /** Whether the subscription is for all sites, also later ones. Default false. */
@@ -696,6 +699,54 @@ export interface AuditLogsFacetsOutput {
   targetTypes: string[];
   actorTypes: Array<'user' | 'api_key' | 'service_account' | 'node' | 'probe' | 'system' | 'anonymous'>;
 }
+
+export interface BackupsListInput {
+  /** Page, from 1. 1 to 1000000; default 1. */
+  page?: number | undefined;
+  /** Items per page. 1 to 100; default 50. */
+  pageSize?: number | undefined;
+}
+
+export interface BackupsListOutput {
+  items: Backup[];
+  /** Number of items on all pages. */
+  total: number;
+}
+
+export type BackupsCreateInput = Record<string, never>;
+
+export type BackupsCreateOutput = Backup;
+
+export type BackupsSettingsGetInput = Record<string, never>;
+
+export type BackupsSettingsGetOutput = BackupSettings;
+
+export interface BackupsSettingsSetInput {
+  /** Whether backups are made by themselves. Default false. */
+  enabled?: boolean | undefined;
+  /** Hours from one backup to the next. 1 to 168; default 24. */
+  intervalHours?: number | undefined;
+  /** Whether `keep` counts backups or days. Default "copies". */
+  keepBy?: 'copies' | 'days' | undefined;
+  /** Backups that are kept, or days that each is kept. The newest one always stays. 1 to 365; default 30. */
+  keep?: number | undefined;
+  /** Absolute path of the folder that backups are written to. Up to 1024 characters; default "". */
+  folder?: string | undefined;
+  /** Public key that backups are encrypted to, as `npm run backup -- keygen` prints it. Up to 200 characters; default "". */
+  publicKey?: string | undefined;
+  /** Leaves out security events. Default false. */
+  withoutLogs?: boolean | undefined;
+  /** Leaves out statistics. Usage stays. Default false. */
+  withoutStatistics?: boolean | undefined;
+  /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
+  expectedUpdatedAt?: string | undefined;
+}
+
+export type BackupsSettingsSetOutput = BackupSettings;
+
+export type BackupsStatusInput = Record<string, never>;
+
+export type BackupsStatusOutput = BackupStatus;
 
 export interface BansListInput {
   /** site: enforced on one site; platform: enforced on every site and node. */
@@ -3765,6 +3816,36 @@ export interface Operations {
     idempotencyKey: false;
     codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
+  'backups.list': {
+    input: BackupsListInput;
+    output: BackupsListOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'backups.create': {
+    input: BackupsCreateInput;
+    output: BackupsCreateOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'BACKUP_FOLDER_REFUSED' | 'BACKUP_NOT_SET' | 'BACKUP_RUNNING' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
+  'backups.settings.get': {
+    input: BackupsSettingsGetInput;
+    output: BackupsSettingsGetOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'backups.settings.set': {
+    input: BackupsSettingsSetInput;
+    output: BackupsSettingsSetOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'BACKUP_FOLDER_REFUSED' | 'BACKUP_KEY_INVALID' | 'BACKUP_NOT_SET' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
+  };
+  'backups.status': {
+    input: BackupsStatusInput;
+    output: BackupsStatusOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
   'bans.list': {
     input: BansListInput;
     output: BansListOutput;
@@ -4857,6 +4938,11 @@ export const OPERATIONS = {
   'analytics.traffic': { method: 'GET', path: '/analytics/traffic', query: true, text: false },
   'auditLogs.list': { method: 'GET', path: '/audit-logs', query: true, text: false },
   'auditLogs.facets': { method: 'GET', path: '/audit-logs/facets', query: true, text: false },
+  'backups.list': { method: 'GET', path: '/backups', query: true, text: false },
+  'backups.create': { method: 'POST', path: '/backups', query: false, text: false },
+  'backups.settings.get': { method: 'GET', path: '/backups/settings', query: true, text: false },
+  'backups.settings.set': { method: 'PUT', path: '/backups/settings', query: false, text: false },
+  'backups.status': { method: 'GET', path: '/backups/status', query: true, text: false },
   'bans.list': { method: 'GET', path: '/bans', query: true, text: false },
   'bans.create': { method: 'POST', path: '/bans', query: false, text: false },
   'bans.preview': { method: 'POST', path: '/bans/preview', query: false, text: false },
@@ -5115,6 +5201,20 @@ export interface Api {
     facets: Call<'auditLogs.facets'>;
     /** Lists audit entries, newest first unless sorted otherwise. `GET /audit-logs`: For operators; a read-only access key suffices. */
     list: Call<'auditLogs.list'>;
+  };
+  backups: {
+    /** Begins a backup to the folder of the schedule now. Works without a schedule, too. `POST /backups`: For operators; a read-only access key is rejected. */
+    create: Call<'backups.create'>;
+    /** Lists backups that the console has made or tried to make, newest first. `GET /backups`: For operators; a read-only access key suffices. */
+    list: Call<'backups.list'>;
+    settings: {
+      /** Returns when backups are made, and where to. `GET /backups/settings`: For operators; a read-only access key suffices. */
+      get: Call<'backups.settings.get'>;
+      /** Saves when backups are made, and where to. Omitted fields take their defaults. `PUT /backups/settings`: For operators; a read-only access key is rejected. */
+      set: Call<'backups.settings.set'>;
+    };
+    /** Returns when the last good backup was made, and when the next one is due. `GET /backups/status`: For operators; a read-only access key suffices. */
+    status: Call<'backups.status'>;
   };
   bans: {
     /** Bans an address or range for a limited time, or renews the active ban of the same scope and address. `POST /bans`: For operators; a read-only access key is rejected. */

@@ -42,6 +42,8 @@ const FIELDS: Partial<Record<ErrorCode, readonly string[]>> = {
   ACME_DIRECTORY_EAB_INCOMPLETE: ['eabHmacKey'],
   INVALID_PASSWORD: ['password', 'currentPassword'],
   INVALID_CODE: ['code'],
+  BACKUP_FOLDER_REFUSED: ['folder'],
+  BACKUP_KEY_INVALID: ['publicKey'],
 };
 
 /** `/origins/0/port` as `origins.0.port`. */

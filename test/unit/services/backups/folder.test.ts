@@ -1,0 +1,31 @@
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'ava';
+import { root } from '../../../../bin/lib/root.ts';
+import { folderProblem } from '../../../../services/backups/folder.ts';
+import { temporaryFolder } from '../../../helpers/temporary-folder.ts';
+
+test('backups go below an allowed folder, and never into the program or what it serves', async (t) => {
+  const base = temporaryFolder(t);
+  const allowed = join(base, 'allowed');
+  for (const name of ['in', 'served']) mkdirSync(join(allowed, name), { recursive: true });
+  mkdirSync(join(base, 'allowed-not'));
+  writeFileSync(join(allowed, 'file'), '');
+  symlinkSync(base, join(allowed, 'out'));
+  symlinkSync(root, join(allowed, 'program'));
+  const env = { backupDirs: [allowed, root, '/proc'], downloadsDir: join(allowed, 'served') };
+  const problem = (folder: string) => folderProblem(env, folder, false);
+  t.is(await problem(allowed), null);
+  t.is(await problem(join(allowed, 'in')), null);
+  t.is(await problem(join(base, 'allowed-not')), 'not_allowed');
+  t.is(await problem(`${allowed}/in/../../allowed-not`), 'not_allowed');
+  t.is(await problem(join(allowed, 'out')), 'not_allowed');
+  t.is(await problem(join(root, 'docs')), 'program');
+  t.is(await problem(join(allowed, 'program')), 'program');
+  t.is(await problem(join(allowed, 'served')), 'program');
+  t.is(await problem(join(allowed, 'none')), 'missing');
+  t.is(await problem(join(allowed, 'file')), 'not_writable');
+  t.is(await problem('/proc/self'), 'not_writable');
+  t.is(await folderProblem(env, join(allowed, 'none'), true), null);
+  t.is(await folderProblem({ ...env, backupDirs: [] }, allowed, true), 'not_allowed');
+});
