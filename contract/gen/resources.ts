@@ -9,6 +9,7 @@ import * as auditLogs from '../resources/audit-logs.ts';
 import * as backups from '../resources/backups.ts';
 import * as bans from '../resources/bans.ts';
 import * as bulkRedirects from '../resources/bulk-redirects.ts';
+import * as cacheExplain from '../resources/cache-explain.ts';
 import * as cacheTasks from '../resources/cache-tasks.ts';
 import * as cacheUsage from '../resources/cache-usage.ts';
 import * as cacheZone from '../resources/cache-zone.ts';
@@ -75,6 +76,7 @@ export const RESOURCE_FILES = [
   backups,
   bans,
   bulkRedirects,
+  cacheExplain,
   cacheTasks,
   cacheUsage,
   cacheZone,

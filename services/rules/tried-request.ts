@@ -1,9 +1,9 @@
 // Turns a made-up request into one that rules can be run over.
 import { badField } from '../../contract/errors.ts';
-import type { TriedRequest, TriedResponse } from '../../contract/resources/rule-trial.ts';
-import { MAX_TRIED_HEADER_BYTES } from '../../contract/resources/rule-trial.ts';
 import { formatAddress, parseAddress } from '../../contract/scalars/cidr.ts';
 import { normaliseHostName } from '../../contract/scalars/host-name.ts';
+import type { TriedRequest, TriedResponse } from '../../contract/scalars/tried-request.ts';
+import { MAX_TRIED_HEADER_BYTES } from '../../contract/scalars/tried-request.ts';
 import { bytesOf } from './evaluate/bytes.ts';
 import { normalTarget } from './evaluate/normal-path.ts';
 import { encodeLocation } from './evaluate/percent.ts';
@@ -52,7 +52,7 @@ export function withNormalPath(request: RunRequest): RunRequest {
   return uri === null ? { ...request, ambiguousPath: true } : { ...request, uri };
 }
 
-function runResponse({ status, headers = [], cacheStatus }: TriedResponse): RunResponse {
+export function runResponse({ status, headers = [], cacheStatus }: TriedResponse): RunResponse {
   return { status, headers: headerLines(headers, '/response/headers'), cacheStatus: cacheStatus ?? null };
 }
 

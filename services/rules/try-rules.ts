@@ -4,6 +4,7 @@ import type { ruleTrial } from '../../contract/resources/rule-trial.ts';
 import { formatAddress } from '../../contract/scalars/cidr.ts';
 import { formatRedirectSource, sourceOfKey } from '../../contract/scalars/redirect-source.ts';
 import type { Rule, RuleInput } from '../../contract/scalars/rule.ts';
+import type { RuleTrace } from '../../contract/scalars/rule-trace.ts';
 import { listsOf } from '../../models/rules/compiled-rules.ts';
 import { ipListNames } from '../../models/rules/ip-list.ts';
 import { type CheckedRule, checkRule } from '../../models/rules/rule-message.ts';
@@ -16,7 +17,7 @@ import { checkRules } from './check-rules.ts';
 import { type Bytes, bytesOf } from './evaluate/bytes.ts';
 import { locate } from './geoip/locate.ts';
 import { type BrokenRule, runRule } from './run/from-rule.ts';
-import type { BulkRedirect, RunRequest } from './run/request.ts';
+import type { BulkRedirect, RunRequest, RunSurroundings } from './run/request.ts';
 import { bulkRedirectKeys, runRules } from './run/run.ts';
 import { siteHttps } from './site-https.ts';
 import { runRequest, withNormalPath } from './tried-request.ts';
@@ -26,8 +27,20 @@ type Tried = Input<typeof ruleTrial.try>;
 
 const LISTS_IN_REFUSAL = 5;
 
+/** A request that rules were run over. */
+export interface RunOfRules {
+  readonly request: RunRequest;
+  readonly trace: RuleTrace;
+  readonly inList: RunSurroundings['inList'];
+}
+
 /** Runs the rules of a site, or those that are given, over a made-up request. Throws the contract's errors. */
 export async function tryRules(runtime: Runtime, input: Tried): Promise<Output<typeof ruleTrial.try>> {
+  return (await runTried(runtime, input)).trace;
+}
+
+/** As {@link tryRules}, with what was made of the request. */
+export async function runTried(runtime: Runtime, input: Tried): Promise<RunOfRules> {
   const sql = runtime.pools.api;
   const site = (await siteById(sql, input.id)) ?? fail('SITE_NOT_FOUND');
   const saved = (await readSiteRules(sql, input.id)) ?? fail('SITE_NOT_FOUND');
@@ -42,17 +55,19 @@ export async function tryRules(runtime: Runtime, input: Tried): Promise<Output<t
   const ofVisitor = await listsOfAddress(sql, request.address);
   const ofPeer = request.peer === request.address ? ofVisitor : await listsOfAddress(sql, request.peer);
   const named = (kind: string) => ofVisitor.filter((list) => list.kind === kind).map(({ name }) => name);
-  return runRules(request, {
+  // Rules ask about the two addresses of the request and about no other.
+  const inList: RunSurroundings['inList'] = (name, asked) =>
+    (formatAddress(asked) === request.address ? ofVisitor : ofPeer).some((list) => list.name === name);
+  const trace = runRules(request, {
     rules: [...platform.map((rule, at) => runRule(rule, at, true)), ...own.map((rule, at) => runRule(rule, at, false))],
-    // Rules ask about the two addresses of the request and about no other.
-    inList: (name, asked) =>
-      (formatAddress(asked) === request.address ? ofVisitor : ofPeer).some((list) => list.name === name),
+    inList,
     allowLists: named('allow'),
     blockLists: named('block'),
     bulkRedirect: (key) => redirects.get(key),
     bodyLimit: site.contentSettings.requestBodyLimit,
     https: await siteHttps(sql, input.id, site.domains),
   });
+  return { request, trace, inList };
 }
 
 /** With the country and the system of its address, where the request does not say them and there is a database. */
@@ -83,7 +98,11 @@ function checkStored(rule: Rule): CheckedRule | BrokenRule {
 }
 
 async function assertLists(sql: Sql, rules: readonly (CheckedRule | BrokenRule)[]): Promise<void> {
-  const named = new Set(rules.flatMap((rule) => ('broken' in rule ? [] : listsOf(rule))));
+  await assertNamed(sql, new Set(rules.flatMap((rule) => ('broken' in rule ? [] : listsOf(rule)))));
+}
+
+/** Throws IP_LIST_REFERENCE_UNKNOWN. */
+export async function assertNamed(sql: Sql, named: ReadonlySet<string>): Promise<void> {
   if (named.size === 0) return;
   const there = new Set(await ipListNames(sql));
   const unknown = [...named].filter((name) => !there.has(name)).sort();

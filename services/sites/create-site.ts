@@ -2,6 +2,7 @@ import { fail } from '../../contract/errors.ts';
 import type { Input } from '../../contract/procedure.ts';
 import { DEFAULT_HTTPS } from '../../contract/resources/site-https.ts';
 import type { sites } from '../../contract/resources/sites.ts';
+import { givenCache } from '../../models/cache/given-cache.ts';
 import { violatedConstraint } from '../../models/db/violations.ts';
 import { readOriginAllowList } from '../../models/sites/origin-allow-list.ts';
 import { clusterForSite, insertSite, siteById } from '../../models/sites/site.ts';
@@ -12,7 +13,7 @@ import { write } from '../../runtime/write.ts';
 import { assignDomains } from './assign-domains.ts';
 import { assertOriginsAllowed } from './origin-policy.ts';
 import { newSite, publishSite, type SiteChange } from './publish-site.ts';
-import { givenCache, NEW_CACHE, saveCache } from './site-cache.ts';
+import { NEW_CACHE, saveCache } from './site-cache.ts';
 import { newContent } from './site-content.ts';
 import { assertPorts } from './site-ports.ts';
 

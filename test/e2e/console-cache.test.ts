@@ -136,3 +136,51 @@ test('a purge is described before it is sent, refused at its field, and followed
   t.deepEqual(chinese.faults(), []);
   node.stop();
 });
+
+test('why a response is cached is explained, with the rule, the time and the key', async (t) => {
+  const clusterId = await api.cluster('explained');
+  const cacheRules = [
+    { priority: 10, pathPrefixes: ['/api/'], action: 'bypass' },
+    { priority: 20, edgeTtlSeconds: 3600 },
+  ];
+  const { id } = await api.site(clusterId, 'explained.example.com', { cacheRules });
+  const { page, faults } = await signedInVisit(browser, running.origin, `/sites/${id}/cache`, { theme: 'system' });
+  await page.getByRole('button', { name: 'Why is this (not) cached?', exact: true }).click();
+  const explain = page.getByRole('button', { name: 'Explain', exact: true });
+  const result = page.getByRole('region', { name: 'Explanation', exact: true });
+  await explain.click();
+  await result.getByText('Nodes store the response.').waitFor();
+  await result.getByText('Decided by the response – Cache-Control: max-age=60').waitFor();
+  await result.getByText('Fresh for 1 min, by max-age of the origin.').waitFor();
+  await result.getByText('explained.example.com', { exact: true }).waitFor();
+  const headers = page.getByLabel('Response headers of the origin, one per line', { exact: true });
+  await headers.fill('Cache-Control: no-store');
+  await explain.click();
+  await result.getByText('The origin forbids storing the response.').waitFor();
+  const url = page.getByLabel('URL', { exact: true });
+  await url.fill('https://explained.example.com/api/x');
+  await explain.click();
+  await result.getByText('The cache rule does not cache.').waitFor();
+  await result.getByText('not tried', { exact: true }).waitFor();
+  await url.fill('explained.example.com');
+  await explain.click();
+  await page.locator('.explain__url [aria-invalid="true"]').waitFor();
+  await url.fill('https://explained.example.com/a?b=1');
+  await headers.fill('Vary: Accept-Language');
+  await explain.click();
+  await result.getByText('Fresh for 1 hr, by the cache rule.').waitFor();
+  for (const theme of ['light', 'dark'] as const) {
+    await showTheme(page, theme);
+    t.deepEqual(await accessibilityFaults(page, theme === 'light' ? 'all' : 'colors'), []);
+    await screenshot(page, `cache-explain-${theme}`);
+  }
+  t.deepEqual(await layoutFaults(page), []);
+  t.deepEqual(faults(), []);
+  const chinese = await signedInVisit(browser, running.origin, `/sites/${id}/cache`, { language: 'zh-CN' });
+  await chinese.page.getByRole('button', { name: '为什么缓存（或未缓存）？', exact: true }).click();
+  await chinese.page.getByRole('button', { name: '解释', exact: true }).click();
+  await chinese.page.getByText('节点存储该响应。').waitFor();
+  t.deepEqual(await layoutFaults(chinese.page), []);
+  await screenshot(chinese.page, 'cache-explain-zh');
+  t.deepEqual(chinese.faults(), []);
+});

@@ -492,6 +492,65 @@ export interface BulkRedirects {
   warnings: RedirectWarning[];
 }
 
+export interface CacheExplanation {
+  /** stored: nodes store the response. not_stored: they do not. bypassed: the request does not reach the cache. ended: rules end the request before. response_needed: it depends on the response, which the request omits. undecided: a rule reads a field that the request omits. */
+  decision: 'stored' | 'not_stored' | 'bypassed' | 'ended' | 'response_needed' | 'undecided';
+  why: 'method' | 'head' | 'body' | 'precondition' | 'path' | 'empty_query' | 'method_override' | 'connection' | 'site_rule' | 'no_rule' | 'rule_bypasses' | 'authorization' | 'cookie' | 'ended' | 'rule_failed' | 'unknown_field' | 'too_costly' | 'response_needed' | 'no_rule_for_response' | 'status' | 'vary' | 'set_cookie' | 'authorization_response' | 'no_store' | 'private' | 'no_lifetime' | 'rule_ttl_zero' | 'no_validator' | 'stored';
+  /** Header, setting or rule that decided; null: nothing alone. */
+  decidedBy: {
+    part: 'request' | 'response' | 'cache_rule' | 'site_rule';
+    /** Header, field or setting, or the name of a rule. */
+    name: string;
+    /** Its value, at most its first 512 bytes. */
+    value: string | null;
+  } | null;
+  /** Priority of the cache rule that decided; null: none. */
+  rule: number | null;
+  /** X-Cache of the first such request at a node that has nothing stored; null: not decided. */
+  xCache: 'MISS' | 'BYPASS' | null;
+  /** All cache rules in the order in which nodes try them. */
+  rules: Array<{
+    /** 0 to 10000. */
+    priority: number;
+    /** Whether the request meets the condition. not_tried: an earlier rule decides. */
+    result: 'matched' | 'not_matched' | 'not_tried' | 'unknown' | 'failed';
+    /** Field that the request must include for a decision. */
+    unknown: string | null;
+    /** Whether the response meets the conditions of a matched rule; null: not asked. */
+    response: 'fits' | 'status_differs' | 'size_differs' | 'size_unknown' | null;
+  }>;
+  /** Parts of the request that distinguish stored responses; null: the request does not reach the cache. */
+  key: Array<{
+    /** proxy_header: a header in which origins believe a proxy. origin_request: what rules changed of the request to the origin. vary: a header that the response varies by. */
+    part: 'scheme' | 'host' | 'path' | 'query' | 'header' | 'cookie' | 'device' | 'proxy_header' | 'origin_request' | 'vary';
+    /** Which header, cookie or change; null: there is only one. */
+    name: string | null;
+    /** At most its first 512 bytes; null: the request has none. */
+    value: string | null;
+  }> | null;
+  /** Null: the response is not stored, or there is none. */
+  freshness: {
+    /** Where the lifetime comes from. Nodes use no heuristic. */
+    source: 's_maxage' | 'max_age' | 'expires' | 'rule' | 'no_cache';
+    /** Header of the origin; null: the rule. */
+    header: string | null;
+    /** How long the response is fresh, counted from when the origin made it. */
+    lifetimeSeconds: number;
+    /** Age of the response when it arrives, from Age and Date. */
+    ageSeconds: number;
+    /** Whether nodes validate the response before each use. */
+    validated: boolean;
+    /** How long after that it is still sent while it is validated. */
+    staleWhileRevalidateSeconds: number;
+    /** How long after that it is still sent while origins fail. */
+    staleIfErrorSeconds: number;
+  } | null;
+  /** `max-age` that visitors get in place of the Cache-Control of the origin; null: that stays. */
+  browserTtlSeconds: number | null;
+  /** Fields that a rule read and the request omits. */
+  unknown: string[];
+}
+
 export interface CacheRule {
   /** Place of the rule: lower ones are tried first. Unique within the site. Default: 10, 20, … in order. 0 to 10000. */
   priority: number;

@@ -18,6 +18,7 @@ import type {
   Ban,
   BreakdownItem,
   BulkRedirects,
+  CacheExplanation,
   CacheRuleInput,
   CacheSettingsInput,
   CacheTask,
@@ -2667,6 +2668,95 @@ export interface SitesBulkRedirectsSetInput {
 
 export type SitesBulkRedirectsSetOutput = SavedBulkRedirects;
 
+export interface SitesCacheExplainInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  request: {
+    /** Default "GET". */
+    method?: string | undefined;
+    /** Full URL with scheme and host. The part after # is not sent. Up to 8192 characters. */
+    url: string;
+    /** Default "HTTP/1.1". */
+    version?: 'HTTP/1.0' | 'HTTP/1.1' | 'HTTP/2.0' | 'HTTP/3.0' | undefined;
+    /** Header lines, at most 32768 bytes in total. X-Svc-* and Host are ignored. Up to 100 entries; default []. */
+    headers?: Array<{
+      name: string;
+      /** Up to 8192 characters. */
+      value: string;
+    }> | undefined;
+    /** IP address of the client. Up to 45 characters. */
+    address: string;
+    /** IP address of the connected peer. Default: the client address. Up to 45 characters. */
+    peer?: string | undefined;
+    /** Arrival time. Default: now. ISO 8601, UTC. */
+    at?: string | undefined;
+    /** Size of the request body in bytes. 0 to 9007199254740991; default 0. */
+    bodySize?: number | undefined;
+    /** Highest challenge level that the client has passed. Default "normal". */
+    passLevel?: 'normal' | 'cookie302' | 'js' | 'pow' | 'captcha' | undefined;
+    /** TLS fingerprint; plain HTTP has none. If omitted, rules that read it are not decided. Up to 64 characters. */
+    ja4?: string | undefined;
+    /** Country code of the address; empty: none. If omitted, the value of the address in the GeoIP database of the console; without one, rules that read it are not decided. */
+    country?: string | undefined;
+    /** Subdivision of the country; empty: none. If omitted, rules that read it are not decided. Up to 64 characters. */
+    subdivision?: string | undefined;
+    /** Autonomous system number of the address; 0: none. If omitted, the value of the address in the GeoIP database of the console; without one, rules that read it are not decided. 0 to 4294967295. */
+    asnum?: number | undefined;
+    /** Name of the autonomous system; empty: none. If omitted, the value of the address in the GeoIP database of the console; without one, rules that read it are not decided. Up to 256 characters. */
+    asName?: string | undefined;
+  };
+  /** Response of the origin. If omitted, only what the request decides is explained. */
+  response?: {
+    /** 100 to 599. */
+    status: number;
+    /** Header lines, at most 32768 bytes in total. X-Svc-* and Host are ignored. Up to 100 entries; default []. */
+    headers?: Array<{
+      name: string;
+      /** Up to 8192 characters. */
+      value: string;
+    }> | undefined;
+    /** Cache status, for example HIT. If omitted, rules that read it are not decided. Up to 16 characters. */
+    cacheStatus?: string | undefined;
+  } | undefined;
+  /** Cache rules to explain instead of those of the site, for example before saving them. Up to 64 entries. */
+  cacheRules?: CacheRuleInput[] | undefined;
+  /** Cache settings to explain instead of those of the site. */
+  cacheSettings?: {
+    /** Default {"query":"all","queryParams":[],"sortQuery":false,"headers":[],"cookies":[],"deviceType":false,"includeHost":true}. */
+    cacheKey?: {
+      /** Which parameters distinguish responses. include: only those of `queryParams`. exclude: all but those. Default all. Default "all". */
+      query?: 'all' | 'ignore' | 'include' | 'exclude' | undefined;
+      /** Names of parameters, with `query` include or exclude. A name that ends in * stands for a prefix. Up to 32 entries; default []. */
+      queryParams?: string[] | undefined;
+      /** Whether the order of parameters makes no difference. Default false. */
+      sortQuery?: boolean | undefined;
+      /** Request headers that distinguish responses; returned in lower case. Not allowed: cookie, host. Up to 8 entries; default []. */
+      headers?: string[] | undefined;
+      /** Cookies that distinguish responses. A request whose cookie is ambiguous is not cached. Up to 8 entries; default []. */
+      cookies?: string[] | undefined;
+      /** Whether phones and tablets have responses of their own, by User-Agent. Default false. */
+      deviceType?: boolean | undefined;
+      /** Whether each host of the site has responses of its own. Default true. */
+      includeHost?: boolean | undefined;
+    } | undefined;
+    /** Whether responses are fetched and stored in slices of 1 MiB. Default false. */
+    rangeSlice?: boolean | undefined;
+    /** Whether visitors get the Cache-Tag header of the origin. Default false; an update that omits it keeps it. */
+    keepCacheTag?: boolean | undefined;
+    /** Whether the X-Cache header says how the cache was used: HIT, MISS, BYPASS, EXPIRED, STALE, UPDATING or REVALIDATED. Default true; an update that omits it keeps it. */
+    xCache?: boolean | undefined;
+    /** An update that omits it keeps it. */
+    purgeMethod?: {
+      /** Whether PURGE requests with the key in X-Purge-Key purge their URL. Otherwise origins get them. */
+      enabled: boolean;
+      /** Key of 16 to 256 printable ASCII characters; omitted: the saved key stays. Write-only. */
+      key?: string | undefined;
+    } | undefined;
+  } | undefined;
+}
+
+export type SitesCacheExplainOutput = CacheExplanation;
+
 export interface SitesCacheUsageInput {
   /** ID. 1 to 64 characters. */
   id: string;
@@ -4644,6 +4734,12 @@ export interface Operations {
     idempotencyKey: true;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'BULK_REDIRECT_HOST_UNKNOWN' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
   };
+  'sites.cache.explain': {
+    input: SitesCacheExplainInput;
+    output: SitesCacheExplainOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'IP_LIST_REFERENCE_UNKNOWN' | 'ORIGIN_HOST_HEADER_INVALID' | 'RULE_INVALID' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
   'sites.cache.usage': {
     input: SitesCacheUsageInput;
     output: SitesCacheUsageOutput;
@@ -5076,6 +5172,7 @@ export const OPERATIONS = {
   'sites.delete': { method: 'DELETE', path: '/sites/{id}', query: true, text: false },
   'sites.bulkRedirects.get': { method: 'GET', path: '/sites/{id}/bulk-redirects', query: true, text: false },
   'sites.bulkRedirects.set': { method: 'PUT', path: '/sites/{id}/bulk-redirects', query: false, text: false },
+  'sites.cache.explain': { method: 'POST', path: '/sites/{id}/cache/explain', query: false, text: false },
   'sites.cache.usage': { method: 'GET', path: '/sites/{id}/cache/usage', query: true, text: false },
   'sites.setEnabled': { method: 'PUT', path: '/sites/{id}/enabled', query: false, text: false },
   'sites.errorPages.get': { method: 'GET', path: '/sites/{id}/error-pages', query: true, text: false },
@@ -5556,6 +5653,8 @@ export interface Api {
       set: Call<'sites.bulkRedirects.set'>;
     };
     cache: {
+      /** Explains whether nodes store the response to an invented request, for how long, and what decides. Nothing is sent. `POST /sites/{id}/cache/explain`: For operators; a read-only access key is rejected. The body has at most 25165824 bytes. */
+      explain: Call<'sites.cache.explain'>;
       /** Returns hits, misses and bytes of the cache for a site over time. Nodes report them within 2 minutes. `GET /sites/{id}/cache/usage`: For operators; a read-only access key suffices. */
       usage: Call<'sites.cache.usage'>;
     };

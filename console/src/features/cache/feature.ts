@@ -34,5 +34,5 @@ export default {
       to: '/cache?new=1',
     },
   ],
-  uses: ['sites'],
+  uses: ['rules', 'sites'],
 } satisfies Feature;

@@ -6,7 +6,8 @@ import {
   DEFAULT_CACHE_RULE,
   DEFAULT_CACHE_SETTINGS,
 } from '../../../../contract/resources/site-cache.ts';
-import { givenCache, NEW_CACHE } from '../../../../services/sites/site-cache.ts';
+import { givenCache } from '../../../../models/cache/given-cache.ts';
+import { NEW_CACHE } from '../../../../services/sites/site-cache.ts';
 
 /** A rule as it passes the schema, which fills in defaults. */
 const rule = (more: Partial<CacheRuleInput> = {}): CacheRuleInput => ({ ...DEFAULT_CACHE_RULE, ...more });

@@ -1,6 +1,6 @@
 // What is typed of a request that is tried.
 import test from 'ava';
-import { headersOf, movedUrl, triedHost } from '../../../../../../console/src/features/rules/try-request.ts';
+import { headersOf, movedUrl, triedHost } from '../../../../../../../console/src/features/rules/public/try-request.ts';
 
 test('a line is a header with its value, up to its first colon', (t) => {
   t.deepEqual(headersOf(['Referer: https://a.example/', 'X-Flag', ' Name :']), [
