@@ -44,17 +44,6 @@ type Answer struct {
 	// What an operator's page replaced; replacedStatus is 0 where none did.
 	replacedStatus int
 	replacedFrom   From
-	filters        []func(Sink) Sink
-}
-
-// Through has the body of the answer pass through a sink on its way to the client; the last one added comes first.
-func (a *Answer) Through(filter func(next Sink) Sink) { a.filters = append(a.filters, filter) }
-
-func (a *Answer) chain(client Sink) Sink {
-	for _, filter := range a.filters {
-		client = filter(client)
-	}
-	return client
 }
 
 // Replaces notes the response whose place this one takes: it says how the site fared, whatever the client gets.

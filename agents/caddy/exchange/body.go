@@ -104,9 +104,6 @@ func (b *Body) Bound(limit int64, pause time.Duration) error {
 	return nil
 }
 
-// MayPause lifts the minimum rate, for streams in which silence is normal.
-func (b *Body) MayPause() { b.noRate = true }
-
 // Converse makes the body a stream of any length that goes on as it comes, whose client may be silent for so long.
 func (b *Body) Converse(pause time.Duration) {
 	b.limit, b.pause, b.Longest = 0, pause, 0

@@ -42,7 +42,7 @@ func (x *Exchange) write(a *Answer) (ok bool) {
 		return !x.Body.leftOver() || x.endConnection(a)
 	}
 	x.sink.x = x
-	err := x.copyBody(a.Body, a.chain(&x.sink))
+	err := x.copyBody(a.Body, &x.sink)
 	a.closeBody()
 	if err != nil {
 		return false
