@@ -49,6 +49,7 @@ export const CAPABILITIES = {
   'purge-method-v1': 'purges by PURGE requests with the key of a site',
   'vitals-v1': 'reports every 5 s the health of sites that just changed, while the console requests it',
   'statistics-v1': 'counts browsers, protocols, causes of failed requests and the latency of origins',
+  'access-logs-v1': 'logs requests, as each site sets it',
   'feeds-v1': 'follows feeds by name; a feed may need a further capability',
   'tasks-v1': 'does tasks of the console, such as a test of an origin, and reports on them',
 } as const;

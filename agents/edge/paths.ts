@@ -17,6 +17,8 @@ export interface EdgePaths {
   quicKey: string;
   /** What Caddy counted and the agent has not taken yet. Into this folder and the next two Caddy writes, into no other here. */
   countsDir: string;
+  /** Where Caddy keeps rows of request logs until the console has them. */
+  logsDir: string;
   /** Where Caddy keeps request bodies until they are inspected or complete, in files without names. */
   spoolDir: string;
   /** Where Caddy keeps responses of sites that cache. */
@@ -54,6 +56,7 @@ export function edgePaths(stateDir: string): EdgePaths {
     purgeSecret: join(stateDir, 'purge-secret.json'),
     quicKey: join(edgeDir, 'quic.key'),
     countsDir: join(edgeDir, 'counts'),
+    logsDir: join(edgeDir, 'logs'),
     spoolDir: join(edgeDir, 'spool'),
     cacheDir: join(edgeDir, 'cache'),
     capabilities: join(stateDir, 'capabilities.json'),

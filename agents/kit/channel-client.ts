@@ -35,6 +35,7 @@ import {
   type GetFeedRequest,
   type GetFeedResponse,
 } from '../../proto/gen/svc/node/v1/feeds_pb.js';
+import type { ReportLogsRequest, ReportLogsResponse } from '../../proto/gen/svc/node/v1/logs_pb.js';
 import {
   type AppliedRequest,
   type HeartbeatRequest,
@@ -263,6 +264,10 @@ export class NodeChannel {
   /** What the node lacks of a feed by name, a page at a time. */
   getFeed(request: Init<GetFeedRequest>, options?: CallOptions): Promise<GetFeedResponse> {
     return this.connection.client.getFeed(request, options);
+  }
+
+  reportLogs(request: Init<ReportLogsRequest>, options?: CallOptions): Promise<ReportLogsResponse> {
+    return this.connection.client.reportLogs(request, options);
   }
 
   reportStats(request: Init<ReportStatsRequest>, options?: CallOptions): Promise<ReportStatsResponse> {

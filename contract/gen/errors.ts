@@ -31,6 +31,7 @@ import { errors as serviceAccounts } from '../resources/service-accounts.codes.t
 import { errors as sessionTicketKeys } from '../resources/session-ticket-keys.codes.ts';
 import { errors as siteCache } from '../resources/site-cache.codes.ts';
 import { errors as siteHttps } from '../resources/site-https.codes.ts';
+import { errors as siteLogs } from '../resources/site-logs.codes.ts';
 import { errors as siteWaf } from '../resources/site-waf.codes.ts';
 import { errors as sites } from '../resources/sites.codes.ts';
 import { errors as system } from '../resources/system.codes.ts';
@@ -70,6 +71,7 @@ export const ERROR_LISTS = [
   sessionTicketKeys,
   siteCache,
   siteHttps,
+  siteLogs,
   siteWaf,
   sites,
   system,

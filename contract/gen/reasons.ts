@@ -11,6 +11,7 @@ import { reasons as originAllowList } from '../resources/origin-allow-list.codes
 import { reasons as protectionSettings } from '../resources/protection-settings.codes.ts';
 import { reasons as protection } from '../resources/protection.codes.ts';
 import { reasons as revisions } from '../resources/revisions.codes.ts';
+import { reasons as siteLogs } from '../resources/site-logs.codes.ts';
 import { reasons as siteWaf } from '../resources/site-waf.codes.ts';
 import { reasons as sites } from '../resources/sites.codes.ts';
 import { reasons as unknownHosts } from '../resources/unknown-hosts.codes.ts';
@@ -28,6 +29,7 @@ export const REASON_LISTS = [
   protectionSettings,
   protection,
   revisions,
+  siteLogs,
   siteWaf,
   sites,
   unknownHosts,

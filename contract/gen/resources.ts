@@ -28,6 +28,8 @@ import * as ipLists from '../resources/ip-lists.ts';
 import * as jobs from '../resources/jobs.ts';
 import * as listenPorts from '../resources/listen-ports.ts';
 import * as live from '../resources/live.ts';
+import * as logSettings from '../resources/log-settings.ts';
+import * as logs from '../resources/logs.ts';
 import * as maintenance from '../resources/maintenance.ts';
 import * as nodeChannelSettings from '../resources/node-channel-settings.ts';
 import * as nodeGroups from '../resources/node-groups.ts';
@@ -52,6 +54,7 @@ import * as siteCache from '../resources/site-cache.ts';
 import * as siteDelivery from '../resources/site-delivery.ts';
 import * as siteHealthCheck from '../resources/site-health-check.ts';
 import * as siteHttps from '../resources/site-https.ts';
+import * as siteLogs from '../resources/site-logs.ts';
 import * as siteOrigins from '../resources/site-origins.ts';
 import * as siteStanding from '../resources/site-standing.ts';
 import * as siteWaf from '../resources/site-waf.ts';
@@ -95,6 +98,8 @@ export const RESOURCE_FILES = [
   jobs,
   listenPorts,
   live,
+  logSettings,
+  logs,
   maintenance,
   nodeChannelSettings,
   nodeGroups,
@@ -119,6 +124,7 @@ export const RESOURCE_FILES = [
   siteDelivery,
   siteHealthCheck,
   siteHttps,
+  siteLogs,
   siteOrigins,
   siteStanding,
   siteWaf,

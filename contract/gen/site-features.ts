@@ -4,6 +4,7 @@ import { siteFeatures as listenPorts } from '../resources/listen-ports.codes.ts'
 import { siteFeatures as rules } from '../resources/rules.codes.ts';
 import { siteFeatures as siteCache } from '../resources/site-cache.codes.ts';
 import { siteFeatures as siteHttps } from '../resources/site-https.codes.ts';
+import { siteFeatures as siteLogs } from '../resources/site-logs.codes.ts';
 import { siteFeatures as siteWaf } from '../resources/site-waf.codes.ts';
 import { siteFeatures as sites } from '../resources/sites.codes.ts';
 
@@ -13,6 +14,7 @@ export const SITE_FEATURE_LISTS = [
   rules,
   siteCache,
   siteHttps,
+  siteLogs,
   siteWaf,
   sites,
 ] as const;

@@ -23,6 +23,7 @@ import { originPolicyKind } from '../sites/origin-policy.entry.ts';
 import { siteCompressionKind } from '../sites/site-compression.entry.ts';
 import { siteContentKind } from '../sites/site-content.entry.ts';
 import { siteHttpsKind } from '../sites/site-https.entry.ts';
+import { siteLogsKind } from '../sites/site-logs.entry.ts';
 import { siteRequestsKind } from '../sites/site-requests.entry.ts';
 import { siteKind } from '../sites/site.entry.ts';
 import { siteWafKind } from '../waf/site-waf.entry.ts';
@@ -52,6 +53,7 @@ export const FOUND_KINDS = [
   siteCompressionKind,
   siteContentKind,
   siteHttpsKind,
+  siteLogsKind,
   siteRequestsKind,
   siteKind,
   siteWafKind,

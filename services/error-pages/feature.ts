@@ -5,7 +5,7 @@ import type { ServiceFeature } from '../../mixins/service-feature.ts';
 import { nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { SITE_MAINTENANCE_KIND } from '../../models/pages/site-maintenance.entry.ts';
 import { SITE_PAGES_KIND } from '../../models/pages/site-pages.entry.ts';
-import { readSiteSetting, writeSiteSetting } from '../../models/pages/site-setting.ts';
+import { readSiteSetting, writeSiteSetting } from '../../models/sites/site-setting.ts';
 
 export const feature = {
   restores: [

@@ -1,12 +1,12 @@
 // Maintenance of a site, read and replaced.
 import type { Input, Output } from '../../contract/procedure.ts';
 import { DEFAULT_MAINTENANCE, type Maintenance, type maintenance } from '../../contract/resources/maintenance.ts';
+import { getSiteSetting, replaceSiteSetting, type SettingOfSites } from '../../mixins/site-setting.ts';
 import { compileMaintenance, SITE_MAINTENANCE_KIND } from '../../models/pages/site-maintenance.entry.ts';
 import { shownTemplate } from '../../models/pages/template.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { givenMaintenance } from './given-pages.ts';
-import { getSiteSetting, replaceSiteSetting, type SettingOfSites } from './site-setting.ts';
 
 const told = (settings: Maintenance) => ({ ...settings, template: shownTemplate(settings.template) });
 

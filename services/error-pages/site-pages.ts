@@ -7,11 +7,11 @@ import {
   type PageStatus,
   type PagesOfSite,
 } from '../../contract/resources/error-pages.ts';
+import { getSiteSetting, replaceSiteSetting, type SettingOfSites } from '../../mixins/site-setting.ts';
 import { compilePages, SITE_PAGES_KIND } from '../../models/pages/site-pages.entry.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { givenPages } from './given-pages.ts';
-import { getSiteSetting, replaceSiteSetting, type SettingOfSites } from './site-setting.ts';
 
 const SETTING: SettingOfSites<PagesOfSite> = {
   table: 'site_pages',

@@ -17,6 +17,7 @@ import { feature as errorPages } from '../error-pages/feature.ts';
 import { feature as headerLimit } from '../header-limit/feature.ts';
 import { feature as housekeeping } from '../housekeeping/feature.ts';
 import { feature as jobs } from '../jobs/feature.ts';
+import { feature as logs } from '../logs/feature.ts';
 import { feature as nodeChannel } from '../node-channel/feature.ts';
 import { feature as nodes } from '../nodes/feature.ts';
 import { feature as protection } from '../protection/feature.ts';
@@ -50,6 +51,7 @@ export const FEATURES = [
   headerLimit,
   housekeeping,
   jobs,
+  logs,
   nodeChannel,
   nodes,
   protection,

@@ -28,6 +28,7 @@ export const ROLES_OF_SERVICES = [
   ['ip-lists', ['app']],
   ['jobs', ['app']],
   ['listen-ports', ['app']],
+  ['logs', ['app']],
   ['node-channel-settings', ['app']],
   ['node-channel', ['channel']],
   ['nodes', ['app']],

@@ -27,6 +27,7 @@ import { claimOf, judge, judgeHeartbeat, ownTarget } from './claims.ts';
 import { countRepair } from './feed-metrics.ts';
 import { readBeat, readPosition, readSteps } from './heartbeat.ts';
 import type { NodeIdentity } from './identity.ts';
+import type { LogIngest } from './log-ingest.ts';
 import type { NodeReports } from './node-reports.ts';
 import type { Propagation } from './propagation.ts';
 import type { StatsIngest } from './stats-ingest.ts';
@@ -45,6 +46,7 @@ export interface CallContext {
   reports: NodeReports;
   propagation: Propagation;
   stats: StatsIngest;
+  logs: LogIngest;
   vitals: VitalIngest;
   watches: VitalWatches;
   /** Lets a bounded number of pulls read at once, so that a thousand of them leave connections to everybody else. */

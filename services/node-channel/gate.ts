@@ -12,6 +12,7 @@ import type { CallContext } from './calls.ts';
 import type { Exchange } from './exchange.ts';
 import { canonicalAddress } from './heartbeat.ts';
 import type { NodeIdentity } from './identity.ts';
+import { LogIngest } from './log-ingest.ts';
 import { declaredMethods, type Method, mayCall } from './methods.ts';
 import type { NodeReports } from './node-reports.ts';
 import type { Propagation } from './propagation.ts';
@@ -62,6 +63,7 @@ export class Gate {
   readonly #strangers: Strangers;
   readonly #budgets: Budgets;
   readonly #stats: StatsIngest;
+  readonly #logs: LogIngest;
   readonly #vitals: VitalIngest;
 
   constructor(
@@ -81,6 +83,7 @@ export class Gate {
     this.#reports = reports;
     this.#budgets = new Budgets(runtime, (nodeId, lane) => reports.overBudget(nodeId, lane));
     this.#stats = new StatsIngest(runtime);
+    this.#logs = new LogIngest(runtime);
     const pulls = new Turns({ running: PULLS, waiting: MAX_WAITING, waitingEach: MAX_WAITING_EACH });
     const repairs = new Turns({ running: REPAIRS, waiting: MAX_WAITING, waitingEach: MAX_WAITING_EACH });
     const writes = new Turns({ running: WRITES, waiting: MAX_WAITING, waitingEach: MAX_WAITING_EACH });
@@ -92,6 +95,7 @@ export class Gate {
       reports,
       propagation,
       stats: this.#stats,
+      logs: this.#logs,
       vitals: this.#vitals,
       watches,
       pulls,
@@ -108,7 +112,7 @@ export class Gate {
   /** Resolves once the batches that were taken are stored. */
   async stop(): Promise<void> {
     clearInterval(this.#sweep);
-    await Promise.all([this.#stats.stop(), this.#vitals.stop()]);
+    await Promise.all([this.#stats.stop(), this.#logs.stop(), this.#vitals.stop()]);
   }
 
   handle(exchange: Exchange): void {

@@ -13,6 +13,7 @@ import {
 } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { codeToString } from '@connectrpc/connect/protocol-connect';
+import { ReportLogsRequestSchema } from '../../proto/gen/svc/node/v1/logs_pb.js';
 import { NodeService, ReportStatsRequestSchema } from '../../proto/gen/svc/node/v1/node_pb.js';
 import type { Allowance } from './budgets.ts';
 import type { Exchange } from './exchange.ts';
@@ -25,8 +26,10 @@ const compress = promisify(gzip);
 type Methods = typeof NodeService.method;
 type UnaryName = Exclude<keyof Methods, 'watch'>;
 
-/** What a call gets; counts come as they arrived: another thread decodes them. */
-type Request<K extends UnaryName> = MessageShape<Methods[K]['input']> | (K extends 'reportStats' ? Uint8Array : never);
+/** What a call gets; counts and rows of logs come as they arrived: other threads decode them. */
+type Request<K extends UnaryName> =
+  | MessageShape<Methods[K]['input']>
+  | (K extends 'reportStats' | 'reportLogs' ? Uint8Array : never);
 
 /** What a call does, by name; errors are ConnectErrors. */
 export type Calls = {
@@ -91,7 +94,7 @@ export async function servePlain(
 }
 
 function decode(schema: DescMessage, body: Uint8Array): unknown {
-  if (schema === ReportStatsRequestSchema) return body;
+  if (schema === ReportStatsRequestSchema || schema === ReportLogsRequestSchema) return body;
   try {
     return fromBinary(schema, body);
   } catch {

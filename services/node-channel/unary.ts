@@ -147,6 +147,9 @@ function nodeCalls(context: CallContext, authority: CertificateAuthority): Calls
     reportStats: async (request, { node, allowance }) => ({
       acknowledged: await context.stats.report(known(node), request, allowance),
     }),
+    reportLogs: async (request, { node, allowance }) => ({
+      refused: await context.logs.report(known(node), request, allowance),
+    }),
     reportBans: async (request, { node, allowance }) => {
       allowance.rows(request.bans.length);
       await reportBans(context, known(node), request);
@@ -183,6 +186,7 @@ function routeNodeCalls(router: ConnectRouter, calls: Calls): void {
   router.rpc(method.getConfig, (request, call) => calls.getConfig(request, callerOf(call)));
   router.rpc(method.getBans, (request, call) => calls.getBans(request, callerOf(call)));
   router.rpc(method.reportStats, (request, call) => calls.reportStats(request, callerOf(call)));
+  router.rpc(method.reportLogs, (request, call) => calls.reportLogs(request, callerOf(call)));
   router.rpc(method.reportBans, (request, call) => calls.reportBans(request, callerOf(call)));
   router.rpc(method.reportSecurity, (request, call) => calls.reportSecurity(request, callerOf(call)));
   router.rpc(method.reportVitals, (request, call) => calls.reportVitals(request, callerOf(call)));

@@ -2,10 +2,10 @@
 import type { Input } from '../../contract/procedure.ts';
 import { type usage, WINDOW_MS } from '../../contract/resources/usage.ts';
 import type { Piece } from '../../mixins/contract-service.ts';
+import { csvLine, textCell } from '../../mixins/csv.ts';
 import { type UsageRow, usageInRange } from '../../models/usage/usage-record.ts';
 import { siteNames, type UsageSpan } from '../../models/usage/usage-view.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { csvLine, textCell } from './csv.ts';
 import { readCursor, writeCursor } from './cursor.ts';
 import { isoOf, summedRange } from './range.ts';
 

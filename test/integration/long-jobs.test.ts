@@ -15,6 +15,7 @@ import {
 import { makeUsagePartitions } from '../../models/usage/usage-partitions.ts';
 import { LONG_JOBS } from '../../services/gen/long-jobs.ts';
 import { workOnJobs } from '../../services/jobs/work.ts';
+import { usageExportJob } from '../../services/usage/usage-export.job.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 import { withoutJobs } from '../helpers/without-jobs.ts';
@@ -78,7 +79,7 @@ test.serial('an export job writes the file that the export returns, and the file
 
 test.serial('a job whose process died continues at its last part, in another process', async (t) => {
   const { id } = await start();
-  const [kind] = LONG_JOBS;
+  const kind = usageExportJob;
   const dead = await lease();
   t.is(await leaseLongJob(sql(), ['usage_export']), null, 'a leased job is worked on by one process');
   const piece = await kind.piece(running.running.runtime, RANGE, null);

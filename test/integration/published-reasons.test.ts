@@ -189,6 +189,14 @@ const TABLE: readonly Row[] = [
     run: () => api.ok('PUT', site('/maintenance'), { enabled: true }),
   },
   {
+    operation: 'log settings',
+    reason: 'site_logs_updated',
+    where: 'own',
+    audit: 'site.logs_configure',
+    procedure: 'sites.logs.settings.set',
+    run: () => api.ok('PUT', site('/logs/settings'), { sampleRate: 100 }),
+  },
+  {
     operation: 'site rules',
     reason: 'rules_updated',
     where: 'own',

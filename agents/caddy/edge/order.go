@@ -20,6 +20,7 @@ import (
 	"edge.svc/caddy/features/origin"
 	"edge.svc/caddy/features/paths"
 	"edge.svc/caddy/features/purgemethod"
+	"edge.svc/caddy/features/requestlog"
 	"edge.svc/caddy/features/rules"
 	"edge.svc/caddy/features/sitepages"
 	"edge.svc/caddy/features/sites"
@@ -123,6 +124,7 @@ var responseOrder = []responseRow{
 var finishOrder = []func(*core.Core) exchange.FinishStage{
 	listen.Finish,
 	count.Finish,
+	requestlog.Finish,
 }
 
 // deferred is the stage that returns the response that an earlier stage deferred. Metrics name the stage `held`.

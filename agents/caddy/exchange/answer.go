@@ -70,6 +70,9 @@ type Tunnel interface {
 	Join(client net.Conn, early []byte)
 }
 
+// Responded is who made the response of an exchange that is over, and its code.
+func (x *Exchange) Responded() (from From, code string) { return x.answer.From, x.answer.Code }
+
 // Respond begins an answer of the edge in the place of any other.
 func (x *Exchange) Respond(status int) *Answer {
 	a := x.begin(status)

@@ -23,6 +23,7 @@ import (
 	_ "edge.svc/caddy/features/origin"
 	_ "edge.svc/caddy/features/prefetch"
 	_ "edge.svc/caddy/features/rate"
+	_ "edge.svc/caddy/features/requestlog"
 	_ "edge.svc/caddy/features/sites"
 	_ "edge.svc/caddy/features/waf"
 	_ "edge.svc/caddy/listen"

@@ -18,6 +18,7 @@ import {
   type ApplyConfigRequest,
   type ApplyConfigResponse,
   type ApplyPurgesRequest,
+  type DrainLogsResponse,
   type DrainStatsResponse,
   EdgeService,
   type GetStatusResponse,
@@ -97,6 +98,19 @@ export class EdgeClient {
   drainStats(acknowledged: bigint, clockOffsetMs: number): Promise<DrainStatsResponse> {
     const request = { acknowledged, clockOffsetMs: BigInt(clockOffsetMs) };
     return this.call(EdgeService.method.drainStats, request, CALL_TIMEOUT_MS);
+  }
+
+  /** The oldest rows of request logs. `taken`: what of an earlier answer the console has. */
+  drainLogs(
+    taken: Pick<DrainLogsResponse, 'ring' | 'position'> | undefined,
+    clockOffsetMs: number,
+  ): Promise<DrainLogsResponse> {
+    const request = {
+      ring: taken?.ring ?? 0n,
+      acknowledged: taken?.position ?? 0n,
+      clockOffsetMs: BigInt(clockOffsetMs),
+    };
+    return this.call(EdgeService.method.drainLogs, request, CALL_TIMEOUT_MS);
   }
 
   /** How requests of the node and of these sites fared since Caddy started. */

@@ -88,11 +88,11 @@ function dropState(stateDir: string, log: Log): void {
   const paths = edgePaths(stateDir);
   // An older version may have left them in another place.
   adoptOldLayout(paths, log);
-  const { configJournal, banJournal, securityJournal, challengeKeys, oldStatsLedger, statsFolder } = paths;
+  const { configJournal, banJournal, securityJournal, challengeKeys, oldStatsLedger, statsFolder, logsDir } = paths;
   const former = [configJournal, banJournal].map(beforePath);
   for (const path of [configJournal, banJournal, securityJournal, challengeKeys, oldStatsLedger, ...former])
     rmSync(path, { force: true });
-  rmSync(statsFolder, { recursive: true, force: true });
+  for (const folder of [statsFolder, logsDir]) rmSync(folder, { recursive: true, force: true });
   log.info('configuration and bans of the previous cluster removed');
 }
 

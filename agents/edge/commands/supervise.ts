@@ -184,7 +184,7 @@ function adoptWhereRoom(paths: EdgePaths, log: Log): void {
 /** Folders Caddy keeps itself to: the private key, and what else is the agent's alone, lies outside of them. */
 function confinement(options: Options, paths: EdgePaths, run: RunPaths): string {
   // Without its folders Caddy counts in memory, gathers what memory holds and stores no responses. It serves on a full disk.
-  const write = [run.runDir, ...[paths.countsDir, paths.spoolDir, paths.cacheDir].filter(existsSync)];
+  const write = [run.runDir, ...[paths.countsDir, paths.logsDir, paths.spoolDir, paths.cacheDir].filter(existsSync)];
   return JSON.stringify({ read: [paths.edgeDir, ...geoipFolders(options).filter(existsSync)], write });
 }
 
@@ -203,6 +203,7 @@ function makeCaddyFolders(paths: EdgePaths, log: Log): void {
   try {
     ensurePrivateFolder(paths.edgeDir);
     ensurePrivateFolder(paths.countsDir);
+    ensurePrivateFolder(paths.logsDir);
     ensurePrivateFolder(paths.spoolDir);
     ensurePrivateFolder(paths.cacheDir);
   } catch (error) {

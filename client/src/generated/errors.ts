@@ -276,6 +276,16 @@ export const ERROR_STATUS = {
   CLIENT_CA_INVALID: 400,
   /** Client certificates do not work with HTTP/3. Turn one of them off. */
   CLIENT_CERTIFICATE_HTTP3: 400,
+  /** The header in `data.name` often carries credentials and is never logged. Remove it from `logHeaders`. */
+  LOG_HEADER_FORBIDDEN: 400,
+  /** `from` must be before `to` and not before `data.earliest`, the first day that is kept; `to` is at most 5 minutes ahead. */
+  LOG_RANGE_INVALID: 400,
+  /** The filter `data.name` is not an IP address or CIDR. */
+  LOG_FILTER_INVALID: 400,
+  /** The cursor is not valid. Use `nextCursor` of the previous page, with the same filter. */
+  LOG_CURSOR_INVALID: 400,
+  /** The search did not end within `data.seconds` seconds. Use a shorter range, or a filter that fewer rows match. */
+  LOG_QUERY_TOO_LARGE: 400,
   /** Rules 901xxx, 949xxx, 959xxx and 980xxx control the inspection and cannot be excluded; see `data.ids` and `data.families`. */
   WAF_RULE_NOT_EXCLUDABLE: 400,
   /** This site does not exist. */

@@ -1344,6 +1344,100 @@ export interface ListedSite {
   requestsPerSecond: number | null;
 }
 
+export interface LogEntry {
+  /** ID of the row. 1 to 64 characters. */
+  id: string;
+  /** When the request was complete. */
+  time: string;
+  /** ID. 1 to 64 characters. */
+  nodeId: string;
+  /** null: the node was deleted. */
+  nodeName: string | null;
+  /** ID. 1 to 64 characters. */
+  siteId: string;
+  clientIp: string | null;
+  method: string;
+  host: string;
+  /** As the client sent it, without the query. */
+  path: string;
+  /** 0: no response began to leave. */
+  status: number;
+  bytesSent: number;
+  /** Bytes received from the client. */
+  requestBytes: number;
+  durationMs: number;
+  /** Sample rate of the row in parts per 10,000: it stands for 10,000 / `sampleRate` requests. */
+  sampleRate: number;
+  /** Request ID; a client may choose its own. */
+  requestId: string | null;
+  /** null: the site has no cache. */
+  cacheStatus: 'HIT' | 'MISS' | 'BYPASS' | 'EXPIRED' | 'STALE' | 'UPDATING' | 'REVALIDATED' | null;
+  ja4: string | null;
+  /** At most 16. */
+  wafRuleIds: number[];
+  wafBlocked: boolean;
+  userAgent: string | null;
+  /** Without query and fragment. */
+  referer: string | null;
+  /** Rules that matched, at most 8; those of the platform begin with `platform:`. */
+  ruleIds: string[];
+  /** Address of the connection; null unless `logPeer` is on. */
+  peerIp: string | null;
+  httpVersion: string | null;
+  scheme: 'http' | 'https';
+  country: string | null;
+  asn: number | null;
+  asName: string | null;
+  /** Address of the origin; null: none was connected. */
+  upstreamAddr: string | null;
+  upstreamStatus: number | null;
+  /** Time until the response header of the origin, in ms. */
+  upstreamMs: number | null;
+  contentType: string | null;
+  tlsVersion: string | null;
+  /** Why the node refused the request; null: it did not. */
+  blockReason: 'ip_banned' | 'ip_blocked' | 'rule' | 'rate_limit' | 'crs' | 'cc' | 'challenge' | 'client_cert' | 'maintenance' | 'path' | null;
+  blockRuleId: string | null;
+  /** null unless `logQuery` is on. */
+  query: string | null;
+  headers: Array<{
+    name: string;
+    value: string;
+  }>;
+  /** Code of a response that the node itself made, as in `X-Svc-Error`. */
+  errorCode: string | null;
+}
+
+export interface LogHistogramPoint {
+  /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
+  start: string;
+  /** Rows of the log. */
+  rows: number;
+  /** Requests that the rows stand for, by their sample rates. */
+  requests: number;
+  /** Of the requests, those with a status of 4xx. */
+  clientErrors: number;
+  /** Of the requests, those with a status of 5xx. */
+  serverErrors: number;
+  /** Of the requests, those that nodes refused. */
+  blocked: number;
+}
+
+export interface LogSettings {
+  /** Days that rows of request logs are kept. Default 7. 1 to 30. */
+  retentionDays: number;
+  /** Disk space of all rows in GiB. Beyond it the oldest days are deleted, then the oldest hours of today. Default 20. 1 to 10000. */
+  maxGigabytes: number;
+}
+
+export interface LogTopValue {
+  value: string | null;
+  /** Rows of the log. */
+  rows: number;
+  /** Requests that the rows stand for, by their sample rates. */
+  requests: number;
+}
+
 export interface LoggedRule {
   /** ID. 1 to 64 characters. */
   ruleId: string;

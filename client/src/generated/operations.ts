@@ -43,6 +43,10 @@ import type {
   LackingNode,
   Launch,
   ListedSite,
+  LogEntry,
+  LogHistogramPoint,
+  LogSettings,
+  LogTopValue,
   LoggedRule,
   Me,
   NewEnrollmentToken,
@@ -2390,6 +2394,19 @@ export interface SettingsErrorPagesSetOutput {
   siteDisabled: string;
 }
 
+export type SettingsLogsGetInput = Record<string, never>;
+
+export type SettingsLogsGetOutput = LogSettings;
+
+export interface SettingsLogsSetInput {
+  /** Days that rows of request logs are kept. Default 7. 1 to 30. */
+  retentionDays?: number | undefined;
+  /** Disk space of all rows in GiB. Beyond it the oldest days are deleted, then the oldest hours of today. Default 20. 1 to 10000. */
+  maxGigabytes?: number | undefined;
+}
+
+export type SettingsLogsSetOutput = LogSettings;
+
 export type SettingsNodeChannelGetInput = Record<string, never>;
 
 export type SettingsNodeChannelGetOutput = NodeChannelSettings;
@@ -2914,6 +2931,10 @@ export interface SitesFeaturesOutput {
     available: boolean;
     reason: 'nodes' | 'console' | null;
   };
+  logs: {
+    available: boolean;
+    reason: 'nodes' | 'console' | null;
+  };
   crs: {
     available: boolean;
     reason: 'nodes' | 'console' | null;
@@ -3099,6 +3120,301 @@ export interface SitesLaunchInput {
 }
 
 export type SitesLaunchOutput = Launch;
+
+export interface LogsQueryInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  /** Start, not before the first day that is kept. */
+  from: string;
+  /** Exclusive end, at most 5 minutes ahead. */
+  to: string;
+  /** 100 to 599. */
+  status?: number | undefined;
+  /** 5: 500 to 599. 1 to 5. */
+  statusClass?: number | undefined;
+  /** Address of the client. Up to 64 characters. */
+  ip?: string | undefined;
+  /** Up to 64 characters. */
+  cidr?: string | undefined;
+  /** 1 to 32 characters. */
+  method?: string | undefined;
+  /** 1 to 253 characters. */
+  host?: string | undefined;
+  /** Beginning of the path. 1 to 2048 characters. */
+  path?: string | undefined;
+  /** Exact request ID. 1 to 128 characters. */
+  requestId?: string | undefined;
+  cacheStatus?: 'HIT' | 'MISS' | 'BYPASS' | 'EXPIRED' | 'STALE' | 'UPDATING' | 'REVALIDATED' | undefined;
+  /** any: every request that was refused. */
+  blockReason?: 'ip_banned' | 'ip_blocked' | 'rule' | 'rate_limit' | 'crs' | 'cc' | 'challenge' | 'client_cert' | 'maintenance' | 'path' | 'any' | undefined;
+  country?: string | undefined;
+  /** 1 to 4294967295. */
+  asn?: number | undefined;
+  /** Part of the user agent, case-insensitive. 1 to 256 characters. */
+  ua?: string | undefined;
+  /** Part of the referer, case-insensitive. 1 to 256 characters. */
+  referer?: string | undefined;
+  /** Milliseconds. 0 to 86400000. */
+  minDuration?: number | undefined;
+  /** 1 to 36 characters. */
+  ja4?: string | undefined;
+  /** `nextCursor` of the previous page, with the same filter. */
+  cursor?: string | undefined;
+  /** 1 to 1000; default 100. */
+  limit?: number | undefined;
+}
+
+export interface LogsQueryOutput {
+  entries: LogEntry[];
+  /** Whether more rows match. */
+  truncated: boolean;
+  /** null: this is the last page. */
+  nextCursor: string | null;
+  /** Rows of the site that are missing, of the hours of the range: nodes had no room for them, or the console refused them. */
+  missingRows: number;
+}
+
+export interface LogsExportInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  /** Start, not before the first day that is kept. */
+  from: string;
+  /** Exclusive end, at most 5 minutes ahead. */
+  to: string;
+  /** 100 to 599. */
+  status?: number | undefined;
+  /** 5: 500 to 599. 1 to 5. */
+  statusClass?: number | undefined;
+  /** Address of the client. Up to 64 characters. */
+  ip?: string | undefined;
+  /** Up to 64 characters. */
+  cidr?: string | undefined;
+  /** 1 to 32 characters. */
+  method?: string | undefined;
+  /** 1 to 253 characters. */
+  host?: string | undefined;
+  /** Beginning of the path. 1 to 2048 characters. */
+  path?: string | undefined;
+  /** Exact request ID. 1 to 128 characters. */
+  requestId?: string | undefined;
+  cacheStatus?: 'HIT' | 'MISS' | 'BYPASS' | 'EXPIRED' | 'STALE' | 'UPDATING' | 'REVALIDATED' | undefined;
+  /** any: every request that was refused. */
+  blockReason?: 'ip_banned' | 'ip_blocked' | 'rule' | 'rate_limit' | 'crs' | 'cc' | 'challenge' | 'client_cert' | 'maintenance' | 'path' | 'any' | undefined;
+  country?: string | undefined;
+  /** 1 to 4294967295. */
+  asn?: number | undefined;
+  /** Part of the user agent, case-insensitive. 1 to 256 characters. */
+  ua?: string | undefined;
+  /** Part of the referer, case-insensitive. 1 to 256 characters. */
+  referer?: string | undefined;
+  /** Milliseconds. 0 to 86400000. */
+  minDuration?: number | undefined;
+  /** 1 to 36 characters. */
+  ja4?: string | undefined;
+}
+
+export interface LogsExportOutput {
+  /** A header line, then a line per row. A cell that a spreadsheet would take for a formula begins with an apostrophe. */
+  csv: string;
+  /** Whether more rows match. */
+  truncated: boolean;
+}
+
+export interface LogsStartExportInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  /** Start, not before the first day that is kept. */
+  from: string;
+  /** Exclusive end, at most 5 minutes ahead. */
+  to: string;
+  /** 100 to 599. */
+  status?: number | undefined;
+  /** 5: 500 to 599. 1 to 5. */
+  statusClass?: number | undefined;
+  /** Address of the client. Up to 64 characters. */
+  ip?: string | undefined;
+  /** Up to 64 characters. */
+  cidr?: string | undefined;
+  /** 1 to 32 characters. */
+  method?: string | undefined;
+  /** 1 to 253 characters. */
+  host?: string | undefined;
+  /** Beginning of the path. 1 to 2048 characters. */
+  path?: string | undefined;
+  /** Exact request ID. 1 to 128 characters. */
+  requestId?: string | undefined;
+  cacheStatus?: 'HIT' | 'MISS' | 'BYPASS' | 'EXPIRED' | 'STALE' | 'UPDATING' | 'REVALIDATED' | undefined;
+  /** any: every request that was refused. */
+  blockReason?: 'ip_banned' | 'ip_blocked' | 'rule' | 'rate_limit' | 'crs' | 'cc' | 'challenge' | 'client_cert' | 'maintenance' | 'path' | 'any' | undefined;
+  country?: string | undefined;
+  /** 1 to 4294967295. */
+  asn?: number | undefined;
+  /** Part of the user agent, case-insensitive. 1 to 256 characters. */
+  ua?: string | undefined;
+  /** Part of the referer, case-insensitive. 1 to 256 characters. */
+  referer?: string | undefined;
+  /** Milliseconds. 0 to 86400000. */
+  minDuration?: number | undefined;
+  /** 1 to 36 characters. */
+  ja4?: string | undefined;
+  /** Default "csv". */
+  format?: 'csv' | 'ndjson' | undefined;
+}
+
+export type LogsStartExportOutput = Job;
+
+export interface LogsHistogramInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  /** Start, not before the first day that is kept. */
+  from: string;
+  /** Exclusive end, at most 5 minutes ahead. */
+  to: string;
+  /** 100 to 599. */
+  status?: number | undefined;
+  /** 5: 500 to 599. 1 to 5. */
+  statusClass?: number | undefined;
+  /** Address of the client. Up to 64 characters. */
+  ip?: string | undefined;
+  /** Up to 64 characters. */
+  cidr?: string | undefined;
+  /** 1 to 32 characters. */
+  method?: string | undefined;
+  /** 1 to 253 characters. */
+  host?: string | undefined;
+  /** Beginning of the path. 1 to 2048 characters. */
+  path?: string | undefined;
+  /** Exact request ID. 1 to 128 characters. */
+  requestId?: string | undefined;
+  cacheStatus?: 'HIT' | 'MISS' | 'BYPASS' | 'EXPIRED' | 'STALE' | 'UPDATING' | 'REVALIDATED' | undefined;
+  /** any: every request that was refused. */
+  blockReason?: 'ip_banned' | 'ip_blocked' | 'rule' | 'rate_limit' | 'crs' | 'cc' | 'challenge' | 'client_cert' | 'maintenance' | 'path' | 'any' | undefined;
+  country?: string | undefined;
+  /** 1 to 4294967295. */
+  asn?: number | undefined;
+  /** Part of the user agent, case-insensitive. 1 to 256 characters. */
+  ua?: string | undefined;
+  /** Part of the referer, case-insensitive. 1 to 256 characters. */
+  referer?: string | undefined;
+  /** Milliseconds. 0 to 86400000. */
+  minDuration?: number | undefined;
+  /** 1 to 36 characters. */
+  ja4?: string | undefined;
+}
+
+export interface LogsHistogramOutput {
+  /** Length of a point: the shortest that gives at most 120 points. */
+  bucketSeconds: number;
+  /** Whether `requests` is an estimate, because some of the rows are of a sample. */
+  estimated: boolean;
+  /** Points that the range touches, including empty ones. */
+  points: LogHistogramPoint[];
+}
+
+export interface SitesLogsSettingsGetInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+}
+
+export interface SitesLogsSettingsGetOutput {
+  /** ID. 1 to 64 characters. */
+  siteId: string;
+  /** Share of requests that are logged, in parts per 10,000; 0: none, 10000: all. 0 to 10000. */
+  sampleRate: number;
+  /** Whether requests that the node refused are logged whatever `sampleRate` says, at most 100 a second and node. */
+  logBlocked: boolean;
+  /** Whether the query string is logged, at most 2048 bytes. */
+  logQuery: boolean;
+  /** Request headers that are logged, at most 512 bytes each; stored in lower case. Not allowed: authorization, cookie, proxy-authorization. Up to 8 entries. */
+  logHeaders: string[];
+  /** Whether the address of the connection is logged beside that of the client. */
+  logPeer: boolean;
+  /** null: never saved. */
+  updatedAt: string | null;
+}
+
+export interface SitesLogsSettingsSetInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  /** Share of requests that are logged, in parts per 10,000; 0: none, 10000: all. 0 to 10000; default 0. */
+  sampleRate: number;
+  /** Whether requests that the node refused are logged whatever `sampleRate` says, at most 100 a second and node. Default false. */
+  logBlocked: boolean;
+  /** Whether the query string is logged, at most 2048 bytes. Default false. */
+  logQuery: boolean;
+  /** Request headers that are logged, at most 512 bytes each; stored in lower case. Not allowed: authorization, cookie, proxy-authorization. Up to 8 entries; default []. */
+  logHeaders: string[];
+  /** Whether the address of the connection is logged beside that of the client. Default false. */
+  logPeer: boolean;
+  /** null: never saved. */
+  expectedUpdatedAt?: string | null | undefined;
+}
+
+export interface SitesLogsSettingsSetOutput {
+  /** ID. 1 to 64 characters. */
+  siteId: string;
+  /** Share of requests that are logged, in parts per 10,000; 0: none, 10000: all. 0 to 10000. */
+  sampleRate: number;
+  /** Whether requests that the node refused are logged whatever `sampleRate` says, at most 100 a second and node. */
+  logBlocked: boolean;
+  /** Whether the query string is logged, at most 2048 bytes. */
+  logQuery: boolean;
+  /** Request headers that are logged, at most 512 bytes each; stored in lower case. Not allowed: authorization, cookie, proxy-authorization. Up to 8 entries. */
+  logHeaders: string[];
+  /** Whether the address of the connection is logged beside that of the client. */
+  logPeer: boolean;
+  /** null: never saved. */
+  updatedAt: string | null;
+  revision: string | null;
+}
+
+export interface LogsTopInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  /** Start, not before the first day that is kept. */
+  from: string;
+  /** Exclusive end, at most 5 minutes ahead. */
+  to: string;
+  /** 100 to 599. */
+  status?: number | undefined;
+  /** 5: 500 to 599. 1 to 5. */
+  statusClass?: number | undefined;
+  /** Address of the client. Up to 64 characters. */
+  ip?: string | undefined;
+  /** Up to 64 characters. */
+  cidr?: string | undefined;
+  /** 1 to 32 characters. */
+  method?: string | undefined;
+  /** 1 to 253 characters. */
+  host?: string | undefined;
+  /** Beginning of the path. 1 to 2048 characters. */
+  path?: string | undefined;
+  /** Exact request ID. 1 to 128 characters. */
+  requestId?: string | undefined;
+  cacheStatus?: 'HIT' | 'MISS' | 'BYPASS' | 'EXPIRED' | 'STALE' | 'UPDATING' | 'REVALIDATED' | undefined;
+  /** any: every request that was refused. */
+  blockReason?: 'ip_banned' | 'ip_blocked' | 'rule' | 'rate_limit' | 'crs' | 'cc' | 'challenge' | 'client_cert' | 'maintenance' | 'path' | 'any' | undefined;
+  country?: string | undefined;
+  /** 1 to 4294967295. */
+  asn?: number | undefined;
+  /** Part of the user agent, case-insensitive. 1 to 256 characters. */
+  ua?: string | undefined;
+  /** Part of the referer, case-insensitive. 1 to 256 characters. */
+  referer?: string | undefined;
+  /** Milliseconds. 0 to 86400000. */
+  minDuration?: number | undefined;
+  /** 1 to 36 characters. */
+  ja4?: string | undefined;
+  field: 'path' | 'host' | 'clientIp' | 'status' | 'method' | 'cacheStatus' | 'country' | 'asn' | 'userAgent' | 'referer' | 'blockReason' | 'upstream' | 'errorCode';
+  /** 1 to 50; default 10. */
+  limit?: number | undefined;
+}
+
+export interface LogsTopOutput {
+  /** Whether `requests` is an estimate, because some of the rows are of a sample. */
+  estimated: boolean;
+  items: LogTopValue[];
+}
 
 export interface SitesMaintenanceGetInput {
   /** ID. 1 to 64 characters. */
@@ -4638,6 +4954,18 @@ export interface Operations {
     idempotencyKey: true;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'ERROR_PAGE_TOO_LARGE' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
   };
+  'settings.logs.get': {
+    input: SettingsLogsGetInput;
+    output: SettingsLogsGetOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'settings.logs.set': {
+    input: SettingsLogsSetInput;
+    output: SettingsLogsSetOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
   'settings.nodeChannel.get': {
     input: SettingsNodeChannelGetInput;
     output: SettingsNodeChannelGetOutput;
@@ -4793,6 +5121,48 @@ export interface Operations {
     output: SitesLaunchOutput;
     idempotencyKey: false;
     codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SCOPE_REQUIRED' | 'SITE_NOT_FOUND';
+  };
+  'logs.query': {
+    input: LogsQueryInput;
+    output: LogsQueryOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'LOG_CURSOR_INVALID' | 'LOG_FILTER_INVALID' | 'LOG_QUERY_TOO_LARGE' | 'LOG_RANGE_INVALID' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
+  };
+  'logs.export': {
+    input: LogsExportInput;
+    output: LogsExportOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'LOG_FILTER_INVALID' | 'LOG_QUERY_TOO_LARGE' | 'LOG_RANGE_INVALID' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
+  };
+  'logs.startExport': {
+    input: LogsStartExportInput;
+    output: LogsStartExportOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'JOB_LIMIT' | 'LOG_FILTER_INVALID' | 'LOG_RANGE_INVALID' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
+  'logs.histogram': {
+    input: LogsHistogramInput;
+    output: LogsHistogramOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'LOG_FILTER_INVALID' | 'LOG_QUERY_TOO_LARGE' | 'LOG_RANGE_INVALID' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
+  };
+  'sites.logs.settings.get': {
+    input: SitesLogsSettingsGetInput;
+    output: SitesLogsSettingsGetOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
+  };
+  'sites.logs.settings.set': {
+    input: SitesLogsSettingsSetInput;
+    output: SitesLogsSettingsSetOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'LOG_HEADER_FORBIDDEN' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
+  };
+  'logs.top': {
+    input: LogsTopInput;
+    output: LogsTopOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'LOG_FILTER_INVALID' | 'LOG_QUERY_TOO_LARGE' | 'LOG_RANGE_INVALID' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
   };
   'sites.maintenance.get': {
     input: SitesMaintenanceGetInput;
@@ -5156,6 +5526,8 @@ export const OPERATIONS = {
   'settings.ccTemplate.rehearse': { method: 'POST', path: '/settings/cc-template/rehearse', query: false, text: false },
   'settings.errorPages.get': { method: 'GET', path: '/settings/error-pages', query: true, text: false },
   'settings.errorPages.set': { method: 'PUT', path: '/settings/error-pages', query: false, text: false },
+  'settings.logs.get': { method: 'GET', path: '/settings/logs', query: true, text: false },
+  'settings.logs.set': { method: 'PUT', path: '/settings/logs', query: false, text: false },
   'settings.nodeChannel.get': { method: 'GET', path: '/settings/node-channel', query: true, text: false },
   'settings.nodeChannel.set': { method: 'PUT', path: '/settings/node-channel', query: false, text: false },
   'settings.nodeChannel.check': { method: 'GET', path: '/settings/node-channel-check', query: true, text: false },
@@ -5182,6 +5554,13 @@ export const OPERATIONS = {
   'sites.https.set': { method: 'PUT', path: '/sites/{id}/https', query: false, text: false },
   'sites.https.check': { method: 'GET', path: '/sites/{id}/https/check', query: true, text: false },
   'sites.launch': { method: 'GET', path: '/sites/{id}/launch', query: true, text: false },
+  'logs.query': { method: 'GET', path: '/sites/{id}/logs', query: true, text: false },
+  'logs.export': { method: 'GET', path: '/sites/{id}/logs/export', query: true, text: false },
+  'logs.startExport': { method: 'POST', path: '/sites/{id}/logs/exports', query: false, text: false },
+  'logs.histogram': { method: 'GET', path: '/sites/{id}/logs/histogram', query: true, text: false },
+  'sites.logs.settings.get': { method: 'GET', path: '/sites/{id}/logs/settings', query: true, text: false },
+  'sites.logs.settings.set': { method: 'PUT', path: '/sites/{id}/logs/settings', query: false, text: false },
+  'logs.top': { method: 'GET', path: '/sites/{id}/logs/top', query: true, text: false },
   'sites.maintenance.get': { method: 'GET', path: '/sites/{id}/maintenance', query: true, text: false },
   'sites.maintenance.update': { method: 'PUT', path: '/sites/{id}/maintenance', query: false, text: false },
   'sites.originHealth': { method: 'GET', path: '/sites/{id}/origin-health', query: true, text: false },
@@ -5485,6 +5864,18 @@ export interface Api {
     /** Lists long jobs of all users, newest first. `GET /jobs`: For operators; a read-only access key suffices. */
     list: Call<'jobs.list'>;
   };
+  logs: {
+    /** Returns up to 1000 logged requests of a site as CSV, the latest first. `GET /sites/{id}/logs/export`: For operators; a read-only access key suffices. */
+    export: Call<'logs.export'>;
+    /** Counts logged requests of a site over time. `GET /sites/{id}/logs/histogram`: For operators; a read-only access key suffices. */
+    histogram: Call<'logs.histogram'>;
+    /** Lists logged requests of a site, the latest first. `GET /sites/{id}/logs`: For operators; a read-only access key suffices. */
+    query: Call<'logs.query'>;
+    /** Starts a job that writes all logged requests of a range to a CSV or NDJSON file, the latest first. `POST /sites/{id}/logs/exports`: For operators; a read-only access key is rejected. */
+    startExport: Call<'logs.startExport'>;
+    /** Lists the most frequent values of a field of logged requests of a site. `GET /sites/{id}/logs/top`: For operators; a read-only access key suffices. */
+    top: Call<'logs.top'>;
+  };
   nodeGroups: {
     /** Creates a node group in a cluster. `POST /node-groups`: For operators; a read-only access key is rejected. */
     create: Call<'nodeGroups.create'>;
@@ -5618,6 +6009,12 @@ export interface Api {
     };
     /** Returns the version and URLs of the console. `GET /settings`: For operators; a read-only access key suffices. For service accounts with the scope system:read. */
     get: Call<'settings.get'>;
+    logs: {
+      /** Returns how long, and how much of, request logs is kept. `GET /settings/logs`: For operators; a read-only access key suffices. */
+      get: Call<'settings.logs.get'>;
+      /** Changes how long, and how much of, request logs is kept; omitted fields keep their values. `PUT /settings/logs`: For operators; a read-only access key is rejected. */
+      set: Call<'settings.logs.set'>;
+    };
     nodeChannel: {
       /** Checks whether the node channel responds at its URL, at most 30 s ago. Informational only. `GET /settings/node-channel-check`: For operators; a read-only access key suffices. */
       check: Call<'settings.nodeChannel.check'>;
@@ -5686,6 +6083,14 @@ export interface Api {
     launch: Call<'sites.launch'>;
     /** Lists sites, newest first unless sorted otherwise. `GET /sites`: For operators; a read-only access key suffices. For service accounts with the scope sites:read. */
     list: Call<'sites.list'>;
+    logs: {
+      settings: {
+        /** Returns which requests of a site are logged. `GET /sites/{id}/logs/settings`: For operators; a read-only access key suffices. */
+        get: Call<'sites.logs.settings.get'>;
+        /** Replaces the log settings of a site; omitted fields return to their defaults. `PUT /sites/{id}/logs/settings`: For operators; a read-only access key is rejected. */
+        set: Call<'sites.logs.settings.set'>;
+      };
+    };
     maintenance: {
       /** Returns the maintenance settings of a site. `GET /sites/{id}/maintenance`: For operators; a read-only access key suffices. */
       get: Call<'sites.maintenance.get'>;

@@ -30,6 +30,7 @@ const PUBLISHED: Readonly<Record<string, readonly string[]>> = {
   'sites/waf/update': ['site-waf'],
   'sites/errorPages/update': ['site-pages'],
   'sites/maintenance/update': ['site-maintenance'],
+  'sites/logs/settings/set': ['site-logs'],
   'sites/rules/set': ['site-rules'],
   'sites/bulkRedirects/set': ['bulk-redirects'],
   'protection/update': ['protection'],

@@ -272,6 +272,7 @@ test.serial('supervise starts both, gives them no token, and stops both on SIGTE
     write: [
       runDir,
       `${supervisor.stateDir}/edge/counts`,
+      `${supervisor.stateDir}/edge/logs`,
       `${supervisor.stateDir}/edge/spool`,
       `${supervisor.stateDir}/edge/cache`,
     ],

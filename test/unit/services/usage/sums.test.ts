@@ -1,7 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
+import { csvLine, textCell } from '../../../../mixins/csv.ts';
 import { usageParts } from '../../../../models/usage/usage-parts.ts';
-import { csvLine, textCell } from '../../../../services/usage/csv.ts';
 import { bucketOf } from '../../../../services/usage/summary.ts';
 
 const WINDOW = 300_000;

@@ -12,6 +12,7 @@ import type { ChallengeKeys, SecurityEvent, SiteSecurity } from "../../node/v1/s
 import type { CacheUsage, FailingSite, GeoIp, OriginHealth, OriginTraffic, SiteMinute, StatsGap, Vitals } from "../../node/v1/node_pb.js";
 import type { Entry, EntryKey } from "../../config/v1/entry_pb.js";
 import type { Ban, BanPosition, OwnBan, OwnBanLift } from "../../node/v1/bans_pb.js";
+import type { LogLoss } from "../../node/v1/logs_pb.js";
 import type { AcmeToken, CertificateMaterial, CertificateStaple, SessionTicketKeys } from "../../node/v1/certificates_pb.js";
 import type { Prefetch, PrefetchStateSchema } from "../../node/v1/tasks_pb.js";
 import type { PurgeSecret, SubmitPurgeRequest, SubmitPurgeResponse } from "../../node/v1/purges_pb.js";
@@ -775,6 +776,73 @@ export declare type DrainStatsResponse = Message<"svc.edge.v1.DrainStatsResponse
  * Use `create(DrainStatsResponseSchema)` to create a new message.
  */
 export declare const DrainStatsResponseSchema: GenMessage<DrainStatsResponse>;
+
+/**
+ * @generated from message svc.edge.v1.DrainLogsRequest
+ */
+export declare type DrainLogsRequest = Message<"svc.edge.v1.DrainLogsRequest"> & {
+  /**
+   * Of the answer before, once the console has its rows; 0 = none.
+   *
+   * @generated from field: fixed64 ring = 1;
+   */
+  ring: bigint;
+
+  /**
+   * @generated from field: uint64 acknowledged = 2;
+   */
+  acknowledged: bigint;
+
+  /**
+   * As in DrainStatsRequest.
+   *
+   * @generated from field: sint64 clock_offset_ms = 3;
+   */
+  clockOffsetMs: bigint;
+};
+
+/**
+ * Describes the message svc.edge.v1.DrainLogsRequest.
+ * Use `create(DrainLogsRequestSchema)` to create a new message.
+ */
+export declare const DrainLogsRequestSchema: GenMessage<DrainLogsRequest>;
+
+/**
+ * @generated from message svc.edge.v1.DrainLogsResponse
+ */
+export declare type DrainLogsResponse = Message<"svc.edge.v1.DrainLogsResponse"> & {
+  /**
+   * @generated from field: fixed64 ring = 1;
+   */
+  ring: bigint;
+
+  /**
+   * Where the rows end in the ring: the next call acknowledges it.
+   *
+   * @generated from field: uint64 position = 2;
+   */
+  position: bigint;
+
+  /**
+   * Encoded svc.node.v1.LogRow, the oldest first; none = nothing to send.
+   *
+   * @generated from field: repeated bytes rows = 3;
+   */
+  rows: Uint8Array[];
+
+  /**
+   * Of sites whose losses grew since the last call that was acknowledged, at most 1,024.
+   *
+   * @generated from field: repeated svc.node.v1.LogLoss losses = 4;
+   */
+  losses: LogLoss[];
+};
+
+/**
+ * Describes the message svc.edge.v1.DrainLogsResponse.
+ * Use `create(DrainLogsResponseSchema)` to create a new message.
+ */
+export declare const DrainLogsResponseSchema: GenMessage<DrainLogsResponse>;
 
 /**
  * @generated from message svc.edge.v1.GetVitalsRequest
@@ -1621,6 +1689,16 @@ export declare const EdgeService: GenService<{
     methodKind: "unary";
     input: typeof DrainStatsRequestSchema;
     output: typeof DrainStatsResponseSchema;
+  },
+  /**
+   * Two-phase, too: rows stay in the ring until a later call acknowledges them, also of another process.
+   *
+   * @generated from rpc svc.edge.v1.EdgeService.DrainLogs
+   */
+  drainLogs: {
+    methodKind: "unary";
+    input: typeof DrainLogsRequestSchema;
+    output: typeof DrainLogsResponseSchema;
   },
   /**
    * How the requests of sites and of the node fared.

@@ -13,6 +13,7 @@ import type { FeedPosition, GetFeedRequestSchema, GetFeedResponseSchema } from "
 import type { GetChallengeKeysRequestSchema, GetChallengeKeysResponseSchema, ReportSecurityRequestSchema, ReportSecurityResponseSchema } from "./security_pb.js";
 import type { GetPrefetchRequestSchema, GetPrefetchResponseSchema, ReportTasksRequestSchema, ReportTasksResponseSchema, TakeTasksRequestSchema, TakeTasksResponseSchema } from "./tasks_pb.js";
 import type { GetPurgeSecretRequestSchema, GetPurgeSecretResponseSchema, SubmitPurgeRequestSchema, SubmitPurgeResponseSchema } from "./purges_pb.js";
+import type { ReportLogsRequestSchema, ReportLogsResponseSchema } from "./logs_pb.js";
 
 /**
  * Describes the file svc/node/v1/node.proto.
@@ -1712,6 +1713,16 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof SubmitPurgeRequestSchema;
     output: typeof SubmitPurgeResponseSchema;
+  },
+  /**
+   * When it answers, the rows are stored or set aside.
+   *
+   * @generated from rpc svc.node.v1.NodeService.ReportLogs
+   */
+  reportLogs: {
+    methodKind: "unary";
+    input: typeof ReportLogsRequestSchema;
+    output: typeof ReportLogsResponseSchema;
   },
 }>;
 

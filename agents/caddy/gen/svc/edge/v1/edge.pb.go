@@ -1491,6 +1491,139 @@ func (x *DrainStatsResponse) GetGaps() []*v1.StatsGap {
 	return nil
 }
 
+type DrainLogsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the answer before, once the console has its rows; 0 = none.
+	Ring         uint64 `protobuf:"fixed64,1,opt,name=ring,proto3" json:"ring,omitempty"`
+	Acknowledged uint64 `protobuf:"varint,2,opt,name=acknowledged,proto3" json:"acknowledged,omitempty"`
+	// As in DrainStatsRequest.
+	ClockOffsetMs int64 `protobuf:"zigzag64,3,opt,name=clock_offset_ms,json=clockOffsetMs,proto3" json:"clock_offset_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainLogsRequest) Reset() {
+	*x = DrainLogsRequest{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainLogsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainLogsRequest) ProtoMessage() {}
+
+func (x *DrainLogsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainLogsRequest.ProtoReflect.Descriptor instead.
+func (*DrainLogsRequest) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *DrainLogsRequest) GetRing() uint64 {
+	if x != nil {
+		return x.Ring
+	}
+	return 0
+}
+
+func (x *DrainLogsRequest) GetAcknowledged() uint64 {
+	if x != nil {
+		return x.Acknowledged
+	}
+	return 0
+}
+
+func (x *DrainLogsRequest) GetClockOffsetMs() int64 {
+	if x != nil {
+		return x.ClockOffsetMs
+	}
+	return 0
+}
+
+type DrainLogsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Ring  uint64                 `protobuf:"fixed64,1,opt,name=ring,proto3" json:"ring,omitempty"`
+	// Where the rows end in the ring: the next call acknowledges it.
+	Position uint64 `protobuf:"varint,2,opt,name=position,proto3" json:"position,omitempty"`
+	// Encoded svc.node.v1.LogRow, the oldest first; none = nothing to send.
+	Rows [][]byte `protobuf:"bytes,3,rep,name=rows,proto3" json:"rows,omitempty"`
+	// Of sites whose losses grew since the last call that was acknowledged, at most 1,024.
+	Losses        []*v1.LogLoss `protobuf:"bytes,4,rep,name=losses,proto3" json:"losses,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainLogsResponse) Reset() {
+	*x = DrainLogsResponse{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainLogsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainLogsResponse) ProtoMessage() {}
+
+func (x *DrainLogsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainLogsResponse.ProtoReflect.Descriptor instead.
+func (*DrainLogsResponse) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *DrainLogsResponse) GetRing() uint64 {
+	if x != nil {
+		return x.Ring
+	}
+	return 0
+}
+
+func (x *DrainLogsResponse) GetPosition() uint64 {
+	if x != nil {
+		return x.Position
+	}
+	return 0
+}
+
+func (x *DrainLogsResponse) GetRows() [][]byte {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+func (x *DrainLogsResponse) GetLosses() []*v1.LogLoss {
+	if x != nil {
+		return x.Losses
+	}
+	return nil
+}
+
 type GetVitalsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// At most 100.
@@ -1501,7 +1634,7 @@ type GetVitalsRequest struct {
 
 func (x *GetVitalsRequest) Reset() {
 	*x = GetVitalsRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[20]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1513,7 +1646,7 @@ func (x *GetVitalsRequest) String() string {
 func (*GetVitalsRequest) ProtoMessage() {}
 
 func (x *GetVitalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[20]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1526,7 +1659,7 @@ func (x *GetVitalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVitalsRequest.ProtoReflect.Descriptor instead.
 func (*GetVitalsRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{20}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetVitalsRequest) GetSiteIds() []string {
@@ -1550,7 +1683,7 @@ type GetVitalsResponse struct {
 
 func (x *GetVitalsResponse) Reset() {
 	*x = GetVitalsResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[21]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1562,7 +1695,7 @@ func (x *GetVitalsResponse) String() string {
 func (*GetVitalsResponse) ProtoMessage() {}
 
 func (x *GetVitalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[21]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1575,7 +1708,7 @@ func (x *GetVitalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVitalsResponse.ProtoReflect.Descriptor instead.
 func (*GetVitalsResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{21}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetVitalsResponse) GetInstanceId() string {
@@ -1608,7 +1741,7 @@ type SetChallengeKeysRequest struct {
 
 func (x *SetChallengeKeysRequest) Reset() {
 	*x = SetChallengeKeysRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[22]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1620,7 +1753,7 @@ func (x *SetChallengeKeysRequest) String() string {
 func (*SetChallengeKeysRequest) ProtoMessage() {}
 
 func (x *SetChallengeKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[22]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1633,7 +1766,7 @@ func (x *SetChallengeKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetChallengeKeysRequest.ProtoReflect.Descriptor instead.
 func (*SetChallengeKeysRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{22}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SetChallengeKeysRequest) GetKeys() *v1.ChallengeKeys {
@@ -1651,7 +1784,7 @@ type SetChallengeKeysResponse struct {
 
 func (x *SetChallengeKeysResponse) Reset() {
 	*x = SetChallengeKeysResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[23]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1663,7 +1796,7 @@ func (x *SetChallengeKeysResponse) String() string {
 func (*SetChallengeKeysResponse) ProtoMessage() {}
 
 func (x *SetChallengeKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[23]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1676,7 +1809,7 @@ func (x *SetChallengeKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetChallengeKeysResponse.ProtoReflect.Descriptor instead.
 func (*SetChallengeKeysResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{23}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{25}
 }
 
 type ReadCertificatesRequest struct {
@@ -1687,7 +1820,7 @@ type ReadCertificatesRequest struct {
 
 func (x *ReadCertificatesRequest) Reset() {
 	*x = ReadCertificatesRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[24]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1699,7 +1832,7 @@ func (x *ReadCertificatesRequest) String() string {
 func (*ReadCertificatesRequest) ProtoMessage() {}
 
 func (x *ReadCertificatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[24]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1712,7 +1845,7 @@ func (x *ReadCertificatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadCertificatesRequest.ProtoReflect.Descriptor instead.
 func (*ReadCertificatesRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{24}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{26}
 }
 
 type SetSessionTicketKeysRequest struct {
@@ -1724,7 +1857,7 @@ type SetSessionTicketKeysRequest struct {
 
 func (x *SetSessionTicketKeysRequest) Reset() {
 	*x = SetSessionTicketKeysRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1736,7 +1869,7 @@ func (x *SetSessionTicketKeysRequest) String() string {
 func (*SetSessionTicketKeysRequest) ProtoMessage() {}
 
 func (x *SetSessionTicketKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1749,7 +1882,7 @@ func (x *SetSessionTicketKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetSessionTicketKeysRequest.ProtoReflect.Descriptor instead.
 func (*SetSessionTicketKeysRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{25}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SetSessionTicketKeysRequest) GetKeys() *v1.SessionTicketKeys {
@@ -1767,7 +1900,7 @@ type SetSessionTicketKeysResponse struct {
 
 func (x *SetSessionTicketKeysResponse) Reset() {
 	*x = SetSessionTicketKeysResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[26]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1779,7 +1912,7 @@ func (x *SetSessionTicketKeysResponse) String() string {
 func (*SetSessionTicketKeysResponse) ProtoMessage() {}
 
 func (x *SetSessionTicketKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[26]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1792,7 +1925,7 @@ func (x *SetSessionTicketKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetSessionTicketKeysResponse.ProtoReflect.Descriptor instead.
 func (*SetSessionTicketKeysResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{26}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{28}
 }
 
 type SetAcmeTokensRequest struct {
@@ -1809,7 +1942,7 @@ type SetAcmeTokensRequest struct {
 
 func (x *SetAcmeTokensRequest) Reset() {
 	*x = SetAcmeTokensRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[27]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1821,7 +1954,7 @@ func (x *SetAcmeTokensRequest) String() string {
 func (*SetAcmeTokensRequest) ProtoMessage() {}
 
 func (x *SetAcmeTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[27]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1834,7 +1967,7 @@ func (x *SetAcmeTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetAcmeTokensRequest.ProtoReflect.Descriptor instead.
 func (*SetAcmeTokensRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{27}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SetAcmeTokensRequest) GetComplete() bool {
@@ -1866,7 +1999,7 @@ type SetAcmeTokensResponse struct {
 
 func (x *SetAcmeTokensResponse) Reset() {
 	*x = SetAcmeTokensResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[28]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1878,7 +2011,7 @@ func (x *SetAcmeTokensResponse) String() string {
 func (*SetAcmeTokensResponse) ProtoMessage() {}
 
 func (x *SetAcmeTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[28]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1891,7 +2024,7 @@ func (x *SetAcmeTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetAcmeTokensResponse.ProtoReflect.Descriptor instead.
 func (*SetAcmeTokensResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{28}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{30}
 }
 
 type ApplyPurgesRequest struct {
@@ -1907,7 +2040,7 @@ type ApplyPurgesRequest struct {
 
 func (x *ApplyPurgesRequest) Reset() {
 	*x = ApplyPurgesRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[29]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1919,7 +2052,7 @@ func (x *ApplyPurgesRequest) String() string {
 func (*ApplyPurgesRequest) ProtoMessage() {}
 
 func (x *ApplyPurgesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[29]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1932,7 +2065,7 @@ func (x *ApplyPurgesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPurgesRequest.ProtoReflect.Descriptor instead.
 func (*ApplyPurgesRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{29}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ApplyPurgesRequest) GetClusterId() string {
@@ -1966,7 +2099,7 @@ type PurgePlace struct {
 
 func (x *PurgePlace) Reset() {
 	*x = PurgePlace{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[30]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1978,7 +2111,7 @@ func (x *PurgePlace) String() string {
 func (*PurgePlace) ProtoMessage() {}
 
 func (x *PurgePlace) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[30]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1991,7 +2124,7 @@ func (x *PurgePlace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgePlace.ProtoReflect.Descriptor instead.
 func (*PurgePlace) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{30}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PurgePlace) GetEpoch() uint64 {
@@ -2016,7 +2149,7 @@ type ApplyPurgesResponse struct {
 
 func (x *ApplyPurgesResponse) Reset() {
 	*x = ApplyPurgesResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[31]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2028,7 +2161,7 @@ func (x *ApplyPurgesResponse) String() string {
 func (*ApplyPurgesResponse) ProtoMessage() {}
 
 func (x *ApplyPurgesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[31]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2041,7 +2174,7 @@ func (x *ApplyPurgesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPurgesResponse.ProtoReflect.Descriptor instead.
 func (*ApplyPurgesResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{31}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{33}
 }
 
 type PrefetchRequest struct {
@@ -2055,7 +2188,7 @@ type PrefetchRequest struct {
 
 func (x *PrefetchRequest) Reset() {
 	*x = PrefetchRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[32]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2067,7 +2200,7 @@ func (x *PrefetchRequest) String() string {
 func (*PrefetchRequest) ProtoMessage() {}
 
 func (x *PrefetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[32]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2080,7 +2213,7 @@ func (x *PrefetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrefetchRequest.ProtoReflect.Descriptor instead.
 func (*PrefetchRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{32}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *PrefetchRequest) GetPrefetch() *v1.Prefetch {
@@ -2106,7 +2239,7 @@ type SetPurgeSecretRequest struct {
 
 func (x *SetPurgeSecretRequest) Reset() {
 	*x = SetPurgeSecretRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[33]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2118,7 +2251,7 @@ func (x *SetPurgeSecretRequest) String() string {
 func (*SetPurgeSecretRequest) ProtoMessage() {}
 
 func (x *SetPurgeSecretRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[33]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2131,7 +2264,7 @@ func (x *SetPurgeSecretRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPurgeSecretRequest.ProtoReflect.Descriptor instead.
 func (*SetPurgeSecretRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{33}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SetPurgeSecretRequest) GetSecret() *v1.PurgeSecret {
@@ -2149,7 +2282,7 @@ type SetPurgeSecretResponse struct {
 
 func (x *SetPurgeSecretResponse) Reset() {
 	*x = SetPurgeSecretResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[34]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2161,7 +2294,7 @@ func (x *SetPurgeSecretResponse) String() string {
 func (*SetPurgeSecretResponse) ProtoMessage() {}
 
 func (x *SetPurgeSecretResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[34]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2174,7 +2307,7 @@ func (x *SetPurgeSecretResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPurgeSecretResponse.ProtoReflect.Descriptor instead.
 func (*SetPurgeSecretResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{34}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{36}
 }
 
 type WatchPurgeRequestsRequest struct {
@@ -2185,7 +2318,7 @@ type WatchPurgeRequestsRequest struct {
 
 func (x *WatchPurgeRequestsRequest) Reset() {
 	*x = WatchPurgeRequestsRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[35]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2197,7 +2330,7 @@ func (x *WatchPurgeRequestsRequest) String() string {
 func (*WatchPurgeRequestsRequest) ProtoMessage() {}
 
 func (x *WatchPurgeRequestsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[35]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2210,7 +2343,7 @@ func (x *WatchPurgeRequestsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPurgeRequestsRequest.ProtoReflect.Descriptor instead.
 func (*WatchPurgeRequestsRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{35}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{37}
 }
 
 type PurgeRequest struct {
@@ -2224,7 +2357,7 @@ type PurgeRequest struct {
 
 func (x *PurgeRequest) Reset() {
 	*x = PurgeRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[36]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2236,7 +2369,7 @@ func (x *PurgeRequest) String() string {
 func (*PurgeRequest) ProtoMessage() {}
 
 func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[36]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2249,7 +2382,7 @@ func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeRequest.ProtoReflect.Descriptor instead.
 func (*PurgeRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{36}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *PurgeRequest) GetId() uint64 {
@@ -2276,7 +2409,7 @@ type AnswerPurgeRequestRequest struct {
 
 func (x *AnswerPurgeRequestRequest) Reset() {
 	*x = AnswerPurgeRequestRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[37]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2288,7 +2421,7 @@ func (x *AnswerPurgeRequestRequest) String() string {
 func (*AnswerPurgeRequestRequest) ProtoMessage() {}
 
 func (x *AnswerPurgeRequestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[37]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2301,7 +2434,7 @@ func (x *AnswerPurgeRequestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerPurgeRequestRequest.ProtoReflect.Descriptor instead.
 func (*AnswerPurgeRequestRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{37}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *AnswerPurgeRequestRequest) GetId() uint64 {
@@ -2326,7 +2459,7 @@ type AnswerPurgeRequestResponse struct {
 
 func (x *AnswerPurgeRequestResponse) Reset() {
 	*x = AnswerPurgeRequestResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[38]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2338,7 +2471,7 @@ func (x *AnswerPurgeRequestResponse) String() string {
 func (*AnswerPurgeRequestResponse) ProtoMessage() {}
 
 func (x *AnswerPurgeRequestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[38]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2351,7 +2484,7 @@ func (x *AnswerPurgeRequestResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerPurgeRequestResponse.ProtoReflect.Descriptor instead.
 func (*AnswerPurgeRequestResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{38}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{40}
 }
 
 // One record of the file "purges" in the folder of the cache, framed as records of journals are.
@@ -2369,7 +2502,7 @@ type PurgeRecord struct {
 
 func (x *PurgeRecord) Reset() {
 	*x = PurgeRecord{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[39]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2381,7 +2514,7 @@ func (x *PurgeRecord) String() string {
 func (*PurgeRecord) ProtoMessage() {}
 
 func (x *PurgeRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[39]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2394,7 +2527,7 @@ func (x *PurgeRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeRecord.ProtoReflect.Descriptor instead.
 func (*PurgeRecord) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{39}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PurgeRecord) GetClusterId() string {
@@ -2441,7 +2574,7 @@ type CertificateRecord struct {
 
 func (x *CertificateRecord) Reset() {
 	*x = CertificateRecord{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[40]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2453,7 +2586,7 @@ func (x *CertificateRecord) String() string {
 func (*CertificateRecord) ProtoMessage() {}
 
 func (x *CertificateRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[40]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2466,7 +2599,7 @@ func (x *CertificateRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificateRecord.ProtoReflect.Descriptor instead.
 func (*CertificateRecord) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{40}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CertificateRecord) GetRecord() isCertificateRecord_Record {
@@ -2521,7 +2654,7 @@ type WatchSecurityRequest struct {
 
 func (x *WatchSecurityRequest) Reset() {
 	*x = WatchSecurityRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[41]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2533,7 +2666,7 @@ func (x *WatchSecurityRequest) String() string {
 func (*WatchSecurityRequest) ProtoMessage() {}
 
 func (x *WatchSecurityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[41]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2546,7 +2679,7 @@ func (x *WatchSecurityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchSecurityRequest.ProtoReflect.Descriptor instead.
 func (*WatchSecurityRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{41}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *WatchSecurityRequest) GetInstanceId() string {
@@ -2580,7 +2713,7 @@ type SecurityBatch struct {
 
 func (x *SecurityBatch) Reset() {
 	*x = SecurityBatch{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[42]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2592,7 +2725,7 @@ func (x *SecurityBatch) String() string {
 func (*SecurityBatch) ProtoMessage() {}
 
 func (x *SecurityBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[42]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2605,7 +2738,7 @@ func (x *SecurityBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SecurityBatch.ProtoReflect.Descriptor instead.
 func (*SecurityBatch) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{42}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SecurityBatch) GetSequence() uint64 {
@@ -2663,7 +2796,7 @@ type SiteLevelState struct {
 
 func (x *SiteLevelState) Reset() {
 	*x = SiteLevelState{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[43]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2675,7 +2808,7 @@ func (x *SiteLevelState) String() string {
 func (*SiteLevelState) ProtoMessage() {}
 
 func (x *SiteLevelState) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[43]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2688,7 +2821,7 @@ func (x *SiteLevelState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteLevelState.ProtoReflect.Descriptor instead.
 func (*SiteLevelState) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{43}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *SiteLevelState) GetSiteId() string {
@@ -2723,7 +2856,7 @@ type LevelState struct {
 
 func (x *LevelState) Reset() {
 	*x = LevelState{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[44]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2735,7 +2868,7 @@ func (x *LevelState) String() string {
 func (*LevelState) ProtoMessage() {}
 
 func (x *LevelState) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[44]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2748,7 +2881,7 @@ func (x *LevelState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LevelState.ProtoReflect.Descriptor instead.
 func (*LevelState) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{44}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *LevelState) GetLevel() uint32 {
@@ -2775,7 +2908,7 @@ type PathLevelState struct {
 
 func (x *PathLevelState) Reset() {
 	*x = PathLevelState{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[45]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2787,7 +2920,7 @@ func (x *PathLevelState) String() string {
 func (*PathLevelState) ProtoMessage() {}
 
 func (x *PathLevelState) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[45]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2800,7 +2933,7 @@ func (x *PathLevelState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathLevelState.ProtoReflect.Descriptor instead.
 func (*PathLevelState) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{45}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *PathLevelState) GetPath() string {
@@ -2827,7 +2960,7 @@ type RestoreSecurityRequest struct {
 
 func (x *RestoreSecurityRequest) Reset() {
 	*x = RestoreSecurityRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[46]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2839,7 +2972,7 @@ func (x *RestoreSecurityRequest) String() string {
 func (*RestoreSecurityRequest) ProtoMessage() {}
 
 func (x *RestoreSecurityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[46]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2852,7 +2985,7 @@ func (x *RestoreSecurityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSecurityRequest.ProtoReflect.Descriptor instead.
 func (*RestoreSecurityRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{46}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RestoreSecurityRequest) GetBans() []*v1.OwnBan {
@@ -2877,7 +3010,7 @@ type RestoreSecurityResponse struct {
 
 func (x *RestoreSecurityResponse) Reset() {
 	*x = RestoreSecurityResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[47]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2889,7 +3022,7 @@ func (x *RestoreSecurityResponse) String() string {
 func (*RestoreSecurityResponse) ProtoMessage() {}
 
 func (x *RestoreSecurityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[47]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2902,7 +3035,7 @@ func (x *RestoreSecurityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSecurityResponse.ProtoReflect.Descriptor instead.
 func (*RestoreSecurityResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{47}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{49}
 }
 
 // One record of a journal file in the state folder. A file is a run of records, each
@@ -2924,7 +3057,7 @@ type JournalRecord struct {
 
 func (x *JournalRecord) Reset() {
 	*x = JournalRecord{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[48]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2936,7 +3069,7 @@ func (x *JournalRecord) String() string {
 func (*JournalRecord) ProtoMessage() {}
 
 func (x *JournalRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[48]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2949,7 +3082,7 @@ func (x *JournalRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalRecord.ProtoReflect.Descriptor instead.
 func (*JournalRecord) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{48}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *JournalRecord) GetRecord() isJournalRecord_Record {
@@ -3050,7 +3183,7 @@ type JournalHeader struct {
 
 func (x *JournalHeader) Reset() {
 	*x = JournalHeader{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[49]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3062,7 +3195,7 @@ func (x *JournalHeader) String() string {
 func (*JournalHeader) ProtoMessage() {}
 
 func (x *JournalHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[49]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3075,7 +3208,7 @@ func (x *JournalHeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalHeader.ProtoReflect.Descriptor instead.
 func (*JournalHeader) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{49}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *JournalHeader) GetFormat() uint32 {
@@ -3115,7 +3248,7 @@ type ConfigChange struct {
 
 func (x *ConfigChange) Reset() {
 	*x = ConfigChange{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[50]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3127,7 +3260,7 @@ func (x *ConfigChange) String() string {
 func (*ConfigChange) ProtoMessage() {}
 
 func (x *ConfigChange) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[50]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3140,7 +3273,7 @@ func (x *ConfigChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigChange.ProtoReflect.Descriptor instead.
 func (*ConfigChange) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{50}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ConfigChange) GetPosition() *v1.ConfigPosition {
@@ -3185,7 +3318,7 @@ type SecurityMark struct {
 
 func (x *SecurityMark) Reset() {
 	*x = SecurityMark{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[51]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3197,7 +3330,7 @@ func (x *SecurityMark) String() string {
 func (*SecurityMark) ProtoMessage() {}
 
 func (x *SecurityMark) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[51]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3210,7 +3343,7 @@ func (x *SecurityMark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SecurityMark.ProtoReflect.Descriptor instead.
 func (*SecurityMark) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{51}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *SecurityMark) GetReportedBans() uint64 {
@@ -3246,7 +3379,7 @@ type BanChange struct {
 
 func (x *BanChange) Reset() {
 	*x = BanChange{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[52]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3258,7 +3391,7 @@ func (x *BanChange) String() string {
 func (*BanChange) ProtoMessage() {}
 
 func (x *BanChange) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[52]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3271,7 +3404,7 @@ func (x *BanChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BanChange.ProtoReflect.Descriptor instead.
 func (*BanChange) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{52}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *BanChange) GetPosition() *v1.BanPosition {
@@ -3299,7 +3432,7 @@ var File_svc_edge_v1_edge_proto protoreflect.FileDescriptor
 
 const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\n" +
-	"\x16svc/edge/v1/edge.proto\x12\vsvc.edge.v1\x1a\x19svc/config/v1/entry.proto\x1a\x16svc/node/v1/bans.proto\x1a\x1esvc/node/v1/certificates.proto\x1a\x18svc/node/v1/config.proto\x1a\x16svc/node/v1/node.proto\x1a\x18svc/node/v1/purges.proto\x1a\x1asvc/node/v1/security.proto\x1a\x17svc/node/v1/tasks.proto\"\x12\n" +
+	"\x16svc/edge/v1/edge.proto\x12\vsvc.edge.v1\x1a\x19svc/config/v1/entry.proto\x1a\x16svc/node/v1/bans.proto\x1a\x1esvc/node/v1/certificates.proto\x1a\x18svc/node/v1/config.proto\x1a\x16svc/node/v1/logs.proto\x1a\x16svc/node/v1/node.proto\x1a\x18svc/node/v1/purges.proto\x1a\x1asvc/node/v1/security.proto\x1a\x17svc/node/v1/tasks.proto\"\x12\n" +
 	"\x10GetStatusRequest\"\x92\n" +
 	"\n" +
 	"\x11GetStatusResponse\x12\x1f\n" +
@@ -3436,7 +3569,16 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\x12DrainStatsResponse\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x121\n" +
 	"\aminutes\x18\x02 \x03(\v2\x17.svc.node.v1.SiteMinuteR\aminutes\x12)\n" +
-	"\x04gaps\x18\x03 \x03(\v2\x15.svc.node.v1.StatsGapR\x04gaps\"-\n" +
+	"\x04gaps\x18\x03 \x03(\v2\x15.svc.node.v1.StatsGapR\x04gaps\"r\n" +
+	"\x10DrainLogsRequest\x12\x12\n" +
+	"\x04ring\x18\x01 \x01(\x06R\x04ring\x12\"\n" +
+	"\facknowledged\x18\x02 \x01(\x04R\facknowledged\x12&\n" +
+	"\x0fclock_offset_ms\x18\x03 \x01(\x12R\rclockOffsetMs\"\x85\x01\n" +
+	"\x11DrainLogsResponse\x12\x12\n" +
+	"\x04ring\x18\x01 \x01(\x06R\x04ring\x12\x1a\n" +
+	"\bposition\x18\x02 \x01(\x04R\bposition\x12\x12\n" +
+	"\x04rows\x18\x03 \x03(\fR\x04rows\x12,\n" +
+	"\x06losses\x18\x04 \x03(\v2\x14.svc.node.v1.LogLossR\x06losses\"-\n" +
 	"\x10GetVitalsRequest\x12\x19\n" +
 	"\bsite_ids\x18\x01 \x03(\tR\asiteIds\"\x96\x01\n" +
 	"\x11GetVitalsResponse\x12\x1f\n" +
@@ -3544,7 +3686,7 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\bposition\x18\x01 \x01(\v2\x18.svc.node.v1.BanPositionR\bposition\x12*\n" +
 	"\aupserts\x18\x02 \x03(\v2\x10.svc.node.v1.BanR\aupserts\x12\x1f\n" +
 	"\vremoved_ids\x18\x03 \x03(\tR\n" +
-	"removedIds2\xbb\r\n" +
+	"removedIds2\x87\x0e\n" +
 	"\vEdgeService\x12J\n" +
 	"\tGetStatus\x12\x1d.svc.edge.v1.GetStatusRequest\x1a\x1e.svc.edge.v1.GetStatusResponse\x12P\n" +
 	"\vApplyConfig\x12\x1f.svc.edge.v1.ApplyConfigRequest\x1a .svc.edge.v1.ApplyConfigResponse\x12R\n" +
@@ -3556,6 +3698,7 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\tRetryBans\x12\x1d.svc.edge.v1.RetryBansRequest\x1a\x1e.svc.edge.v1.ApplyBansResponse\x12M\n" +
 	"\n" +
 	"DrainStats\x12\x1e.svc.edge.v1.DrainStatsRequest\x1a\x1f.svc.edge.v1.DrainStatsResponse\x12J\n" +
+	"\tDrainLogs\x12\x1d.svc.edge.v1.DrainLogsRequest\x1a\x1e.svc.edge.v1.DrainLogsResponse\x12J\n" +
 	"\tGetVitals\x12\x1d.svc.edge.v1.GetVitalsRequest\x1a\x1e.svc.edge.v1.GetVitalsResponse\x12_\n" +
 	"\x10SetChallengeKeys\x12$.svc.edge.v1.SetChallengeKeysRequest\x1a%.svc.edge.v1.SetChallengeKeysResponse\x12Z\n" +
 	"\x10ReadCertificates\x12$.svc.edge.v1.ReadCertificatesRequest\x1a .svc.edge.v1.ApplyConfigResponse\x12k\n" +
@@ -3581,7 +3724,7 @@ func file_svc_edge_v1_edge_proto_rawDescGZIP() []byte {
 	return file_svc_edge_v1_edge_proto_rawDescData
 }
 
-var file_svc_edge_v1_edge_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
+var file_svc_edge_v1_edge_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
 var file_svc_edge_v1_edge_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),             // 0: svc.edge.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),            // 1: svc.edge.v1.GetStatusResponse
@@ -3603,191 +3746,197 @@ var file_svc_edge_v1_edge_proto_goTypes = []any{
 	(*BanState)(nil),                     // 17: svc.edge.v1.BanState
 	(*DrainStatsRequest)(nil),            // 18: svc.edge.v1.DrainStatsRequest
 	(*DrainStatsResponse)(nil),           // 19: svc.edge.v1.DrainStatsResponse
-	(*GetVitalsRequest)(nil),             // 20: svc.edge.v1.GetVitalsRequest
-	(*GetVitalsResponse)(nil),            // 21: svc.edge.v1.GetVitalsResponse
-	(*SetChallengeKeysRequest)(nil),      // 22: svc.edge.v1.SetChallengeKeysRequest
-	(*SetChallengeKeysResponse)(nil),     // 23: svc.edge.v1.SetChallengeKeysResponse
-	(*ReadCertificatesRequest)(nil),      // 24: svc.edge.v1.ReadCertificatesRequest
-	(*SetSessionTicketKeysRequest)(nil),  // 25: svc.edge.v1.SetSessionTicketKeysRequest
-	(*SetSessionTicketKeysResponse)(nil), // 26: svc.edge.v1.SetSessionTicketKeysResponse
-	(*SetAcmeTokensRequest)(nil),         // 27: svc.edge.v1.SetAcmeTokensRequest
-	(*SetAcmeTokensResponse)(nil),        // 28: svc.edge.v1.SetAcmeTokensResponse
-	(*ApplyPurgesRequest)(nil),           // 29: svc.edge.v1.ApplyPurgesRequest
-	(*PurgePlace)(nil),                   // 30: svc.edge.v1.PurgePlace
-	(*ApplyPurgesResponse)(nil),          // 31: svc.edge.v1.ApplyPurgesResponse
-	(*PrefetchRequest)(nil),              // 32: svc.edge.v1.PrefetchRequest
-	(*SetPurgeSecretRequest)(nil),        // 33: svc.edge.v1.SetPurgeSecretRequest
-	(*SetPurgeSecretResponse)(nil),       // 34: svc.edge.v1.SetPurgeSecretResponse
-	(*WatchPurgeRequestsRequest)(nil),    // 35: svc.edge.v1.WatchPurgeRequestsRequest
-	(*PurgeRequest)(nil),                 // 36: svc.edge.v1.PurgeRequest
-	(*AnswerPurgeRequestRequest)(nil),    // 37: svc.edge.v1.AnswerPurgeRequestRequest
-	(*AnswerPurgeRequestResponse)(nil),   // 38: svc.edge.v1.AnswerPurgeRequestResponse
-	(*PurgeRecord)(nil),                  // 39: svc.edge.v1.PurgeRecord
-	(*CertificateRecord)(nil),            // 40: svc.edge.v1.CertificateRecord
-	(*WatchSecurityRequest)(nil),         // 41: svc.edge.v1.WatchSecurityRequest
-	(*SecurityBatch)(nil),                // 42: svc.edge.v1.SecurityBatch
-	(*SiteLevelState)(nil),               // 43: svc.edge.v1.SiteLevelState
-	(*LevelState)(nil),                   // 44: svc.edge.v1.LevelState
-	(*PathLevelState)(nil),               // 45: svc.edge.v1.PathLevelState
-	(*RestoreSecurityRequest)(nil),       // 46: svc.edge.v1.RestoreSecurityRequest
-	(*RestoreSecurityResponse)(nil),      // 47: svc.edge.v1.RestoreSecurityResponse
-	(*JournalRecord)(nil),                // 48: svc.edge.v1.JournalRecord
-	(*JournalHeader)(nil),                // 49: svc.edge.v1.JournalHeader
-	(*ConfigChange)(nil),                 // 50: svc.edge.v1.ConfigChange
-	(*SecurityMark)(nil),                 // 51: svc.edge.v1.SecurityMark
-	(*BanChange)(nil),                    // 52: svc.edge.v1.BanChange
-	nil,                                  // 53: svc.edge.v1.TlsCounters.RefusedEntry
-	nil,                                  // 54: svc.edge.v1.Connections.RefusedEntry
-	nil,                                  // 55: svc.edge.v1.Connections.EvictedEntry
-	nil,                                  // 56: svc.edge.v1.Connections.Http2ErrorsEntry
-	nil,                                  // 57: svc.edge.v1.Connections.Http3ErrorsEntry
-	(*v1.ConfigPosition)(nil),            // 58: svc.node.v1.ConfigPosition
-	(*v1.FailedEntry)(nil),               // 59: svc.node.v1.FailedEntry
-	(*v1.SiteSecurity)(nil),              // 60: svc.node.v1.SiteSecurity
-	(*v1.GeoIp)(nil),                     // 61: svc.node.v1.GeoIp
-	(*v1.FailingSite)(nil),               // 62: svc.node.v1.FailingSite
-	(*v1.OriginHealth)(nil),              // 63: svc.node.v1.OriginHealth
-	(*v1.OriginTraffic)(nil),             // 64: svc.node.v1.OriginTraffic
-	(*v1.CacheUsage)(nil),                // 65: svc.node.v1.CacheUsage
-	(*v11.Entry)(nil),                    // 66: svc.config.v1.Entry
-	(*v11.EntryKey)(nil),                 // 67: svc.config.v1.EntryKey
-	(*v1.BanPosition)(nil),               // 68: svc.node.v1.BanPosition
-	(*v1.Ban)(nil),                       // 69: svc.node.v1.Ban
-	(*v1.OwnBanLift)(nil),                // 70: svc.node.v1.OwnBanLift
-	(*v1.SiteMinute)(nil),                // 71: svc.node.v1.SiteMinute
-	(*v1.StatsGap)(nil),                  // 72: svc.node.v1.StatsGap
-	(*v1.Vitals)(nil),                    // 73: svc.node.v1.Vitals
-	(*v1.ChallengeKeys)(nil),             // 74: svc.node.v1.ChallengeKeys
-	(*v1.SessionTicketKeys)(nil),         // 75: svc.node.v1.SessionTicketKeys
-	(*v1.AcmeToken)(nil),                 // 76: svc.node.v1.AcmeToken
-	(*v1.Prefetch)(nil),                  // 77: svc.node.v1.Prefetch
-	(*v1.PurgeSecret)(nil),               // 78: svc.node.v1.PurgeSecret
-	(*v1.SubmitPurgeRequest)(nil),        // 79: svc.node.v1.SubmitPurgeRequest
-	(*v1.SubmitPurgeResponse)(nil),       // 80: svc.node.v1.SubmitPurgeResponse
-	(*v1.CertificateMaterial)(nil),       // 81: svc.node.v1.CertificateMaterial
-	(*v1.CertificateStaple)(nil),         // 82: svc.node.v1.CertificateStaple
-	(*v1.OwnBan)(nil),                    // 83: svc.node.v1.OwnBan
-	(*v1.SecurityEvent)(nil),             // 84: svc.node.v1.SecurityEvent
-	(*v1.PrefetchState)(nil),             // 85: svc.node.v1.PrefetchState
+	(*DrainLogsRequest)(nil),             // 20: svc.edge.v1.DrainLogsRequest
+	(*DrainLogsResponse)(nil),            // 21: svc.edge.v1.DrainLogsResponse
+	(*GetVitalsRequest)(nil),             // 22: svc.edge.v1.GetVitalsRequest
+	(*GetVitalsResponse)(nil),            // 23: svc.edge.v1.GetVitalsResponse
+	(*SetChallengeKeysRequest)(nil),      // 24: svc.edge.v1.SetChallengeKeysRequest
+	(*SetChallengeKeysResponse)(nil),     // 25: svc.edge.v1.SetChallengeKeysResponse
+	(*ReadCertificatesRequest)(nil),      // 26: svc.edge.v1.ReadCertificatesRequest
+	(*SetSessionTicketKeysRequest)(nil),  // 27: svc.edge.v1.SetSessionTicketKeysRequest
+	(*SetSessionTicketKeysResponse)(nil), // 28: svc.edge.v1.SetSessionTicketKeysResponse
+	(*SetAcmeTokensRequest)(nil),         // 29: svc.edge.v1.SetAcmeTokensRequest
+	(*SetAcmeTokensResponse)(nil),        // 30: svc.edge.v1.SetAcmeTokensResponse
+	(*ApplyPurgesRequest)(nil),           // 31: svc.edge.v1.ApplyPurgesRequest
+	(*PurgePlace)(nil),                   // 32: svc.edge.v1.PurgePlace
+	(*ApplyPurgesResponse)(nil),          // 33: svc.edge.v1.ApplyPurgesResponse
+	(*PrefetchRequest)(nil),              // 34: svc.edge.v1.PrefetchRequest
+	(*SetPurgeSecretRequest)(nil),        // 35: svc.edge.v1.SetPurgeSecretRequest
+	(*SetPurgeSecretResponse)(nil),       // 36: svc.edge.v1.SetPurgeSecretResponse
+	(*WatchPurgeRequestsRequest)(nil),    // 37: svc.edge.v1.WatchPurgeRequestsRequest
+	(*PurgeRequest)(nil),                 // 38: svc.edge.v1.PurgeRequest
+	(*AnswerPurgeRequestRequest)(nil),    // 39: svc.edge.v1.AnswerPurgeRequestRequest
+	(*AnswerPurgeRequestResponse)(nil),   // 40: svc.edge.v1.AnswerPurgeRequestResponse
+	(*PurgeRecord)(nil),                  // 41: svc.edge.v1.PurgeRecord
+	(*CertificateRecord)(nil),            // 42: svc.edge.v1.CertificateRecord
+	(*WatchSecurityRequest)(nil),         // 43: svc.edge.v1.WatchSecurityRequest
+	(*SecurityBatch)(nil),                // 44: svc.edge.v1.SecurityBatch
+	(*SiteLevelState)(nil),               // 45: svc.edge.v1.SiteLevelState
+	(*LevelState)(nil),                   // 46: svc.edge.v1.LevelState
+	(*PathLevelState)(nil),               // 47: svc.edge.v1.PathLevelState
+	(*RestoreSecurityRequest)(nil),       // 48: svc.edge.v1.RestoreSecurityRequest
+	(*RestoreSecurityResponse)(nil),      // 49: svc.edge.v1.RestoreSecurityResponse
+	(*JournalRecord)(nil),                // 50: svc.edge.v1.JournalRecord
+	(*JournalHeader)(nil),                // 51: svc.edge.v1.JournalHeader
+	(*ConfigChange)(nil),                 // 52: svc.edge.v1.ConfigChange
+	(*SecurityMark)(nil),                 // 53: svc.edge.v1.SecurityMark
+	(*BanChange)(nil),                    // 54: svc.edge.v1.BanChange
+	nil,                                  // 55: svc.edge.v1.TlsCounters.RefusedEntry
+	nil,                                  // 56: svc.edge.v1.Connections.RefusedEntry
+	nil,                                  // 57: svc.edge.v1.Connections.EvictedEntry
+	nil,                                  // 58: svc.edge.v1.Connections.Http2ErrorsEntry
+	nil,                                  // 59: svc.edge.v1.Connections.Http3ErrorsEntry
+	(*v1.ConfigPosition)(nil),            // 60: svc.node.v1.ConfigPosition
+	(*v1.FailedEntry)(nil),               // 61: svc.node.v1.FailedEntry
+	(*v1.SiteSecurity)(nil),              // 62: svc.node.v1.SiteSecurity
+	(*v1.GeoIp)(nil),                     // 63: svc.node.v1.GeoIp
+	(*v1.FailingSite)(nil),               // 64: svc.node.v1.FailingSite
+	(*v1.OriginHealth)(nil),              // 65: svc.node.v1.OriginHealth
+	(*v1.OriginTraffic)(nil),             // 66: svc.node.v1.OriginTraffic
+	(*v1.CacheUsage)(nil),                // 67: svc.node.v1.CacheUsage
+	(*v11.Entry)(nil),                    // 68: svc.config.v1.Entry
+	(*v11.EntryKey)(nil),                 // 69: svc.config.v1.EntryKey
+	(*v1.BanPosition)(nil),               // 70: svc.node.v1.BanPosition
+	(*v1.Ban)(nil),                       // 71: svc.node.v1.Ban
+	(*v1.OwnBanLift)(nil),                // 72: svc.node.v1.OwnBanLift
+	(*v1.SiteMinute)(nil),                // 73: svc.node.v1.SiteMinute
+	(*v1.StatsGap)(nil),                  // 74: svc.node.v1.StatsGap
+	(*v1.LogLoss)(nil),                   // 75: svc.node.v1.LogLoss
+	(*v1.Vitals)(nil),                    // 76: svc.node.v1.Vitals
+	(*v1.ChallengeKeys)(nil),             // 77: svc.node.v1.ChallengeKeys
+	(*v1.SessionTicketKeys)(nil),         // 78: svc.node.v1.SessionTicketKeys
+	(*v1.AcmeToken)(nil),                 // 79: svc.node.v1.AcmeToken
+	(*v1.Prefetch)(nil),                  // 80: svc.node.v1.Prefetch
+	(*v1.PurgeSecret)(nil),               // 81: svc.node.v1.PurgeSecret
+	(*v1.SubmitPurgeRequest)(nil),        // 82: svc.node.v1.SubmitPurgeRequest
+	(*v1.SubmitPurgeResponse)(nil),       // 83: svc.node.v1.SubmitPurgeResponse
+	(*v1.CertificateMaterial)(nil),       // 84: svc.node.v1.CertificateMaterial
+	(*v1.CertificateStaple)(nil),         // 85: svc.node.v1.CertificateStaple
+	(*v1.OwnBan)(nil),                    // 86: svc.node.v1.OwnBan
+	(*v1.SecurityEvent)(nil),             // 87: svc.node.v1.SecurityEvent
+	(*v1.PrefetchState)(nil),             // 88: svc.node.v1.PrefetchState
 }
 var file_svc_edge_v1_edge_proto_depIdxs = []int32{
-	58, // 0: svc.edge.v1.GetStatusResponse.config:type_name -> svc.node.v1.ConfigPosition
+	60, // 0: svc.edge.v1.GetStatusResponse.config:type_name -> svc.node.v1.ConfigPosition
 	17, // 1: svc.edge.v1.GetStatusResponse.bans:type_name -> svc.edge.v1.BanState
-	59, // 2: svc.edge.v1.GetStatusResponse.failed:type_name -> svc.node.v1.FailedEntry
-	60, // 3: svc.edge.v1.GetStatusResponse.security:type_name -> svc.node.v1.SiteSecurity
+	61, // 2: svc.edge.v1.GetStatusResponse.failed:type_name -> svc.node.v1.FailedEntry
+	62, // 3: svc.edge.v1.GetStatusResponse.security:type_name -> svc.node.v1.SiteSecurity
 	6,  // 4: svc.edge.v1.GetStatusResponse.challenges:type_name -> svc.edge.v1.ChallengeCounters
 	5,  // 5: svc.edge.v1.GetStatusResponse.connections:type_name -> svc.edge.v1.Connections
-	61, // 6: svc.edge.v1.GetStatusResponse.geoip:type_name -> svc.node.v1.GeoIp
+	63, // 6: svc.edge.v1.GetStatusResponse.geoip:type_name -> svc.node.v1.GeoIp
 	3,  // 7: svc.edge.v1.GetStatusResponse.tls:type_name -> svc.edge.v1.TlsCounters
 	4,  // 8: svc.edge.v1.GetStatusResponse.port_problems:type_name -> svc.edge.v1.PortProblem
-	62, // 9: svc.edge.v1.GetStatusResponse.failing_sites:type_name -> svc.node.v1.FailingSite
-	63, // 10: svc.edge.v1.GetStatusResponse.origin_health:type_name -> svc.node.v1.OriginHealth
-	64, // 11: svc.edge.v1.GetStatusResponse.origin_traffic:type_name -> svc.node.v1.OriginTraffic
+	64, // 9: svc.edge.v1.GetStatusResponse.failing_sites:type_name -> svc.node.v1.FailingSite
+	65, // 10: svc.edge.v1.GetStatusResponse.origin_health:type_name -> svc.node.v1.OriginHealth
+	66, // 11: svc.edge.v1.GetStatusResponse.origin_traffic:type_name -> svc.node.v1.OriginTraffic
 	2,  // 12: svc.edge.v1.GetStatusResponse.purges:type_name -> svc.edge.v1.PurgeState
-	65, // 13: svc.edge.v1.GetStatusResponse.cache:type_name -> svc.node.v1.CacheUsage
-	53, // 14: svc.edge.v1.TlsCounters.refused:type_name -> svc.edge.v1.TlsCounters.RefusedEntry
-	54, // 15: svc.edge.v1.Connections.refused:type_name -> svc.edge.v1.Connections.RefusedEntry
-	55, // 16: svc.edge.v1.Connections.evicted:type_name -> svc.edge.v1.Connections.EvictedEntry
-	56, // 17: svc.edge.v1.Connections.http2_errors:type_name -> svc.edge.v1.Connections.Http2ErrorsEntry
-	57, // 18: svc.edge.v1.Connections.http3_errors:type_name -> svc.edge.v1.Connections.Http3ErrorsEntry
-	58, // 19: svc.edge.v1.ApplyConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
-	58, // 20: svc.edge.v1.ApplyConfigRequest.target:type_name -> svc.node.v1.ConfigPosition
-	66, // 21: svc.edge.v1.ApplyConfigRequest.upserts:type_name -> svc.config.v1.Entry
-	67, // 22: svc.edge.v1.ApplyConfigRequest.deletes:type_name -> svc.config.v1.EntryKey
-	67, // 23: svc.edge.v1.ApplyConfigRequest.unserved:type_name -> svc.config.v1.EntryKey
-	58, // 24: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
-	59, // 25: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
-	67, // 26: svc.edge.v1.ListFailingRequest.after:type_name -> svc.config.v1.EntryKey
-	58, // 27: svc.edge.v1.ListFailingResponse.position:type_name -> svc.node.v1.ConfigPosition
+	67, // 13: svc.edge.v1.GetStatusResponse.cache:type_name -> svc.node.v1.CacheUsage
+	55, // 14: svc.edge.v1.TlsCounters.refused:type_name -> svc.edge.v1.TlsCounters.RefusedEntry
+	56, // 15: svc.edge.v1.Connections.refused:type_name -> svc.edge.v1.Connections.RefusedEntry
+	57, // 16: svc.edge.v1.Connections.evicted:type_name -> svc.edge.v1.Connections.EvictedEntry
+	58, // 17: svc.edge.v1.Connections.http2_errors:type_name -> svc.edge.v1.Connections.Http2ErrorsEntry
+	59, // 18: svc.edge.v1.Connections.http3_errors:type_name -> svc.edge.v1.Connections.Http3ErrorsEntry
+	60, // 19: svc.edge.v1.ApplyConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
+	60, // 20: svc.edge.v1.ApplyConfigRequest.target:type_name -> svc.node.v1.ConfigPosition
+	68, // 21: svc.edge.v1.ApplyConfigRequest.upserts:type_name -> svc.config.v1.Entry
+	69, // 22: svc.edge.v1.ApplyConfigRequest.deletes:type_name -> svc.config.v1.EntryKey
+	69, // 23: svc.edge.v1.ApplyConfigRequest.unserved:type_name -> svc.config.v1.EntryKey
+	60, // 24: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
+	61, // 25: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
+	69, // 26: svc.edge.v1.ListFailingRequest.after:type_name -> svc.config.v1.EntryKey
+	60, // 27: svc.edge.v1.ListFailingResponse.position:type_name -> svc.node.v1.ConfigPosition
 	12, // 28: svc.edge.v1.ListFailingResponse.entries:type_name -> svc.edge.v1.FailingEntry
-	67, // 29: svc.edge.v1.FailingEntry.key:type_name -> svc.config.v1.EntryKey
-	68, // 30: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
-	68, // 31: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
-	69, // 32: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
-	70, // 33: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
+	69, // 29: svc.edge.v1.FailingEntry.key:type_name -> svc.config.v1.EntryKey
+	70, // 30: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
+	70, // 31: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
+	71, // 32: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
+	72, // 33: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
 	17, // 34: svc.edge.v1.ApplyBansResponse.state:type_name -> svc.edge.v1.BanState
-	68, // 35: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
-	71, // 36: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
-	72, // 37: svc.edge.v1.DrainStatsResponse.gaps:type_name -> svc.node.v1.StatsGap
-	58, // 38: svc.edge.v1.GetVitalsResponse.config:type_name -> svc.node.v1.ConfigPosition
-	73, // 39: svc.edge.v1.GetVitalsResponse.vitals:type_name -> svc.node.v1.Vitals
-	74, // 40: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
-	75, // 41: svc.edge.v1.SetSessionTicketKeysRequest.keys:type_name -> svc.node.v1.SessionTicketKeys
-	76, // 42: svc.edge.v1.SetAcmeTokensRequest.upserts:type_name -> svc.node.v1.AcmeToken
-	76, // 43: svc.edge.v1.SetAcmeTokensRequest.removed:type_name -> svc.node.v1.AcmeToken
-	30, // 44: svc.edge.v1.ApplyPurgesRequest.place:type_name -> svc.edge.v1.PurgePlace
-	77, // 45: svc.edge.v1.PrefetchRequest.prefetch:type_name -> svc.node.v1.Prefetch
-	78, // 46: svc.edge.v1.SetPurgeSecretRequest.secret:type_name -> svc.node.v1.PurgeSecret
-	79, // 47: svc.edge.v1.PurgeRequest.purge:type_name -> svc.node.v1.SubmitPurgeRequest
-	80, // 48: svc.edge.v1.AnswerPurgeRequestRequest.answer:type_name -> svc.node.v1.SubmitPurgeResponse
-	30, // 49: svc.edge.v1.PurgeRecord.place:type_name -> svc.edge.v1.PurgePlace
-	81, // 50: svc.edge.v1.CertificateRecord.material:type_name -> svc.node.v1.CertificateMaterial
-	82, // 51: svc.edge.v1.CertificateRecord.staple:type_name -> svc.node.v1.CertificateStaple
-	83, // 52: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
-	84, // 53: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
-	43, // 54: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
-	44, // 55: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
-	45, // 56: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
-	44, // 57: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
-	83, // 58: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
-	43, // 59: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
-	49, // 60: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
-	50, // 61: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
-	52, // 62: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
-	42, // 63: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
-	51, // 64: svc.edge.v1.JournalRecord.security_mark:type_name -> svc.edge.v1.SecurityMark
-	58, // 65: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
-	66, // 66: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
-	67, // 67: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
-	67, // 68: svc.edge.v1.ConfigChange.unserved:type_name -> svc.config.v1.EntryKey
-	70, // 69: svc.edge.v1.SecurityMark.lifted:type_name -> svc.node.v1.OwnBanLift
-	68, // 70: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
-	69, // 71: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
-	0,  // 72: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
-	7,  // 73: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
-	8,  // 74: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
-	10, // 75: svc.edge.v1.EdgeService.ListFailing:input_type -> svc.edge.v1.ListFailingRequest
-	13, // 76: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
-	14, // 77: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
-	15, // 78: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
-	18, // 79: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
-	20, // 80: svc.edge.v1.EdgeService.GetVitals:input_type -> svc.edge.v1.GetVitalsRequest
-	22, // 81: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
-	24, // 82: svc.edge.v1.EdgeService.ReadCertificates:input_type -> svc.edge.v1.ReadCertificatesRequest
-	25, // 83: svc.edge.v1.EdgeService.SetSessionTicketKeys:input_type -> svc.edge.v1.SetSessionTicketKeysRequest
-	27, // 84: svc.edge.v1.EdgeService.SetAcmeTokens:input_type -> svc.edge.v1.SetAcmeTokensRequest
-	29, // 85: svc.edge.v1.EdgeService.ApplyPurges:input_type -> svc.edge.v1.ApplyPurgesRequest
-	32, // 86: svc.edge.v1.EdgeService.Prefetch:input_type -> svc.edge.v1.PrefetchRequest
-	33, // 87: svc.edge.v1.EdgeService.SetPurgeSecret:input_type -> svc.edge.v1.SetPurgeSecretRequest
-	35, // 88: svc.edge.v1.EdgeService.WatchPurgeRequests:input_type -> svc.edge.v1.WatchPurgeRequestsRequest
-	37, // 89: svc.edge.v1.EdgeService.AnswerPurgeRequest:input_type -> svc.edge.v1.AnswerPurgeRequestRequest
-	41, // 90: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
-	46, // 91: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
-	1,  // 92: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
-	9,  // 93: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	9,  // 94: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	11, // 95: svc.edge.v1.EdgeService.ListFailing:output_type -> svc.edge.v1.ListFailingResponse
-	16, // 96: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
-	16, // 97: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
-	16, // 98: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
-	19, // 99: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
-	21, // 100: svc.edge.v1.EdgeService.GetVitals:output_type -> svc.edge.v1.GetVitalsResponse
-	23, // 101: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
-	9,  // 102: svc.edge.v1.EdgeService.ReadCertificates:output_type -> svc.edge.v1.ApplyConfigResponse
-	26, // 103: svc.edge.v1.EdgeService.SetSessionTicketKeys:output_type -> svc.edge.v1.SetSessionTicketKeysResponse
-	28, // 104: svc.edge.v1.EdgeService.SetAcmeTokens:output_type -> svc.edge.v1.SetAcmeTokensResponse
-	31, // 105: svc.edge.v1.EdgeService.ApplyPurges:output_type -> svc.edge.v1.ApplyPurgesResponse
-	85, // 106: svc.edge.v1.EdgeService.Prefetch:output_type -> svc.node.v1.PrefetchState
-	34, // 107: svc.edge.v1.EdgeService.SetPurgeSecret:output_type -> svc.edge.v1.SetPurgeSecretResponse
-	36, // 108: svc.edge.v1.EdgeService.WatchPurgeRequests:output_type -> svc.edge.v1.PurgeRequest
-	38, // 109: svc.edge.v1.EdgeService.AnswerPurgeRequest:output_type -> svc.edge.v1.AnswerPurgeRequestResponse
-	42, // 110: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
-	47, // 111: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
-	92, // [92:112] is the sub-list for method output_type
-	72, // [72:92] is the sub-list for method input_type
-	72, // [72:72] is the sub-list for extension type_name
-	72, // [72:72] is the sub-list for extension extendee
-	0,  // [0:72] is the sub-list for field type_name
+	70, // 35: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
+	73, // 36: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
+	74, // 37: svc.edge.v1.DrainStatsResponse.gaps:type_name -> svc.node.v1.StatsGap
+	75, // 38: svc.edge.v1.DrainLogsResponse.losses:type_name -> svc.node.v1.LogLoss
+	60, // 39: svc.edge.v1.GetVitalsResponse.config:type_name -> svc.node.v1.ConfigPosition
+	76, // 40: svc.edge.v1.GetVitalsResponse.vitals:type_name -> svc.node.v1.Vitals
+	77, // 41: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
+	78, // 42: svc.edge.v1.SetSessionTicketKeysRequest.keys:type_name -> svc.node.v1.SessionTicketKeys
+	79, // 43: svc.edge.v1.SetAcmeTokensRequest.upserts:type_name -> svc.node.v1.AcmeToken
+	79, // 44: svc.edge.v1.SetAcmeTokensRequest.removed:type_name -> svc.node.v1.AcmeToken
+	32, // 45: svc.edge.v1.ApplyPurgesRequest.place:type_name -> svc.edge.v1.PurgePlace
+	80, // 46: svc.edge.v1.PrefetchRequest.prefetch:type_name -> svc.node.v1.Prefetch
+	81, // 47: svc.edge.v1.SetPurgeSecretRequest.secret:type_name -> svc.node.v1.PurgeSecret
+	82, // 48: svc.edge.v1.PurgeRequest.purge:type_name -> svc.node.v1.SubmitPurgeRequest
+	83, // 49: svc.edge.v1.AnswerPurgeRequestRequest.answer:type_name -> svc.node.v1.SubmitPurgeResponse
+	32, // 50: svc.edge.v1.PurgeRecord.place:type_name -> svc.edge.v1.PurgePlace
+	84, // 51: svc.edge.v1.CertificateRecord.material:type_name -> svc.node.v1.CertificateMaterial
+	85, // 52: svc.edge.v1.CertificateRecord.staple:type_name -> svc.node.v1.CertificateStaple
+	86, // 53: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
+	87, // 54: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
+	45, // 55: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
+	46, // 56: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
+	47, // 57: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
+	46, // 58: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
+	86, // 59: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
+	45, // 60: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
+	51, // 61: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
+	52, // 62: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
+	54, // 63: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
+	44, // 64: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
+	53, // 65: svc.edge.v1.JournalRecord.security_mark:type_name -> svc.edge.v1.SecurityMark
+	60, // 66: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
+	68, // 67: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
+	69, // 68: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
+	69, // 69: svc.edge.v1.ConfigChange.unserved:type_name -> svc.config.v1.EntryKey
+	72, // 70: svc.edge.v1.SecurityMark.lifted:type_name -> svc.node.v1.OwnBanLift
+	70, // 71: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
+	71, // 72: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
+	0,  // 73: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
+	7,  // 74: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
+	8,  // 75: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
+	10, // 76: svc.edge.v1.EdgeService.ListFailing:input_type -> svc.edge.v1.ListFailingRequest
+	13, // 77: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
+	14, // 78: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
+	15, // 79: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
+	18, // 80: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
+	20, // 81: svc.edge.v1.EdgeService.DrainLogs:input_type -> svc.edge.v1.DrainLogsRequest
+	22, // 82: svc.edge.v1.EdgeService.GetVitals:input_type -> svc.edge.v1.GetVitalsRequest
+	24, // 83: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
+	26, // 84: svc.edge.v1.EdgeService.ReadCertificates:input_type -> svc.edge.v1.ReadCertificatesRequest
+	27, // 85: svc.edge.v1.EdgeService.SetSessionTicketKeys:input_type -> svc.edge.v1.SetSessionTicketKeysRequest
+	29, // 86: svc.edge.v1.EdgeService.SetAcmeTokens:input_type -> svc.edge.v1.SetAcmeTokensRequest
+	31, // 87: svc.edge.v1.EdgeService.ApplyPurges:input_type -> svc.edge.v1.ApplyPurgesRequest
+	34, // 88: svc.edge.v1.EdgeService.Prefetch:input_type -> svc.edge.v1.PrefetchRequest
+	35, // 89: svc.edge.v1.EdgeService.SetPurgeSecret:input_type -> svc.edge.v1.SetPurgeSecretRequest
+	37, // 90: svc.edge.v1.EdgeService.WatchPurgeRequests:input_type -> svc.edge.v1.WatchPurgeRequestsRequest
+	39, // 91: svc.edge.v1.EdgeService.AnswerPurgeRequest:input_type -> svc.edge.v1.AnswerPurgeRequestRequest
+	43, // 92: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
+	48, // 93: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
+	1,  // 94: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
+	9,  // 95: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	9,  // 96: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	11, // 97: svc.edge.v1.EdgeService.ListFailing:output_type -> svc.edge.v1.ListFailingResponse
+	16, // 98: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
+	16, // 99: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
+	16, // 100: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
+	19, // 101: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
+	21, // 102: svc.edge.v1.EdgeService.DrainLogs:output_type -> svc.edge.v1.DrainLogsResponse
+	23, // 103: svc.edge.v1.EdgeService.GetVitals:output_type -> svc.edge.v1.GetVitalsResponse
+	25, // 104: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
+	9,  // 105: svc.edge.v1.EdgeService.ReadCertificates:output_type -> svc.edge.v1.ApplyConfigResponse
+	28, // 106: svc.edge.v1.EdgeService.SetSessionTicketKeys:output_type -> svc.edge.v1.SetSessionTicketKeysResponse
+	30, // 107: svc.edge.v1.EdgeService.SetAcmeTokens:output_type -> svc.edge.v1.SetAcmeTokensResponse
+	33, // 108: svc.edge.v1.EdgeService.ApplyPurges:output_type -> svc.edge.v1.ApplyPurgesResponse
+	88, // 109: svc.edge.v1.EdgeService.Prefetch:output_type -> svc.node.v1.PrefetchState
+	36, // 110: svc.edge.v1.EdgeService.SetPurgeSecret:output_type -> svc.edge.v1.SetPurgeSecretResponse
+	38, // 111: svc.edge.v1.EdgeService.WatchPurgeRequests:output_type -> svc.edge.v1.PurgeRequest
+	40, // 112: svc.edge.v1.EdgeService.AnswerPurgeRequest:output_type -> svc.edge.v1.AnswerPurgeRequestResponse
+	44, // 113: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
+	49, // 114: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
+	94, // [94:115] is the sub-list for method output_type
+	73, // [73:94] is the sub-list for method input_type
+	73, // [73:73] is the sub-list for extension type_name
+	73, // [73:73] is the sub-list for extension extendee
+	0,  // [0:73] is the sub-list for field type_name
 }
 
 func init() { file_svc_edge_v1_edge_proto_init() }
@@ -3795,11 +3944,11 @@ func file_svc_edge_v1_edge_proto_init() {
 	if File_svc_edge_v1_edge_proto != nil {
 		return
 	}
-	file_svc_edge_v1_edge_proto_msgTypes[40].OneofWrappers = []any{
+	file_svc_edge_v1_edge_proto_msgTypes[42].OneofWrappers = []any{
 		(*CertificateRecord_Material)(nil),
 		(*CertificateRecord_Staple)(nil),
 	}
-	file_svc_edge_v1_edge_proto_msgTypes[48].OneofWrappers = []any{
+	file_svc_edge_v1_edge_proto_msgTypes[50].OneofWrappers = []any{
 		(*JournalRecord_Header)(nil),
 		(*JournalRecord_Config)(nil),
 		(*JournalRecord_Bans)(nil),
@@ -3812,7 +3961,7 @@ func file_svc_edge_v1_edge_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_edge_v1_edge_proto_rawDesc), len(file_svc_edge_v1_edge_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   58,
+			NumMessages:   60,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

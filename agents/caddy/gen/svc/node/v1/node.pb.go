@@ -2893,7 +2893,7 @@ var File_svc_node_v1_node_proto protoreflect.FileDescriptor
 
 const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\n" +
-	"\x16svc/node/v1/node.proto\x12\vsvc.node.v1\x1a\x16svc/node/v1/bans.proto\x1a\x1esvc/node/v1/certificates.proto\x1a\x18svc/node/v1/config.proto\x1a\x17svc/node/v1/feeds.proto\x1a\x18svc/node/v1/purges.proto\x1a\x1asvc/node/v1/security.proto\x1a\x17svc/node/v1/tasks.proto\"i\n" +
+	"\x16svc/node/v1/node.proto\x12\vsvc.node.v1\x1a\x16svc/node/v1/bans.proto\x1a\x1esvc/node/v1/certificates.proto\x1a\x18svc/node/v1/config.proto\x1a\x17svc/node/v1/feeds.proto\x1a\x16svc/node/v1/logs.proto\x1a\x18svc/node/v1/purges.proto\x1a\x1asvc/node/v1/security.proto\x1a\x17svc/node/v1/tasks.proto\"i\n" +
 	"\rEnrollRequest\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\tR\x05token\x12\x17\n" +
 	"\acsr_pem\x18\x02 \x01(\tR\x06csrPem\x12)\n" +
@@ -3129,7 +3129,7 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x15RULE_EVENT_CHALLENGED\x10\x04\x12\x19\n" +
 	"\x15RULE_EVENT_REDIRECTED\x10\x05\x12\x16\n" +
 	"\x12RULE_EVENT_APPLIED\x10\x06\x12\x1a\n" +
-	"\x16RULE_EVENT_WAF_MATCHED\x10\a2\xcc\r\n" +
+	"\x16RULE_EVENT_WAF_MATCHED\x10\a2\x9b\x0e\n" +
 	"\vNodeService\x12A\n" +
 	"\x06Enroll\x12\x1a.svc.node.v1.EnrollRequest\x1a\x1b.svc.node.v1.EnrollResponse\x12_\n" +
 	"\x10RenewCertificate\x12$.svc.node.v1.RenewCertificateRequest\x1a%.svc.node.v1.RenewCertificateResponse\x12=\n" +
@@ -3152,7 +3152,9 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\vReportTasks\x12\x1f.svc.node.v1.ReportTasksRequest\x1a .svc.node.v1.ReportTasksResponse\x12P\n" +
 	"\vGetPrefetch\x12\x1f.svc.node.v1.GetPrefetchRequest\x1a .svc.node.v1.GetPrefetchResponse\x12Y\n" +
 	"\x0eGetPurgeSecret\x12\".svc.node.v1.GetPurgeSecretRequest\x1a#.svc.node.v1.GetPurgeSecretResponse\x12P\n" +
-	"\vSubmitPurge\x12\x1f.svc.node.v1.SubmitPurgeRequest\x1a .svc.node.v1.SubmitPurgeResponseB'Z%edge.svc/caddy/gen/svc/node/v1;nodev1b\x06proto3"
+	"\vSubmitPurge\x12\x1f.svc.node.v1.SubmitPurgeRequest\x1a .svc.node.v1.SubmitPurgeResponse\x12M\n" +
+	"\n" +
+	"ReportLogs\x12\x1e.svc.node.v1.ReportLogsRequest\x1a\x1f.svc.node.v1.ReportLogsResponseB'Z%edge.svc/caddy/gen/svc/node/v1;nodev1b\x06proto3"
 
 var (
 	file_svc_node_v1_node_proto_rawDescOnce sync.Once
@@ -3226,20 +3228,22 @@ var file_svc_node_v1_node_proto_goTypes = []any{
 	(*GetPrefetchRequest)(nil),           // 54: svc.node.v1.GetPrefetchRequest
 	(*GetPurgeSecretRequest)(nil),        // 55: svc.node.v1.GetPurgeSecretRequest
 	(*SubmitPurgeRequest)(nil),           // 56: svc.node.v1.SubmitPurgeRequest
-	(*GetConfigResponse)(nil),            // 57: svc.node.v1.GetConfigResponse
-	(*GetBansResponse)(nil),              // 58: svc.node.v1.GetBansResponse
-	(*ReportBansResponse)(nil),           // 59: svc.node.v1.ReportBansResponse
-	(*GetChallengeKeysResponse)(nil),     // 60: svc.node.v1.GetChallengeKeysResponse
-	(*GetCertificatesResponse)(nil),      // 61: svc.node.v1.GetCertificatesResponse
-	(*GetSessionTicketKeysResponse)(nil), // 62: svc.node.v1.GetSessionTicketKeysResponse
-	(*GetAcmeTokensResponse)(nil),        // 63: svc.node.v1.GetAcmeTokensResponse
-	(*GetFeedResponse)(nil),              // 64: svc.node.v1.GetFeedResponse
-	(*ReportSecurityResponse)(nil),       // 65: svc.node.v1.ReportSecurityResponse
-	(*TakeTasksResponse)(nil),            // 66: svc.node.v1.TakeTasksResponse
-	(*ReportTasksResponse)(nil),          // 67: svc.node.v1.ReportTasksResponse
-	(*GetPrefetchResponse)(nil),          // 68: svc.node.v1.GetPrefetchResponse
-	(*GetPurgeSecretResponse)(nil),       // 69: svc.node.v1.GetPurgeSecretResponse
-	(*SubmitPurgeResponse)(nil),          // 70: svc.node.v1.SubmitPurgeResponse
+	(*ReportLogsRequest)(nil),            // 57: svc.node.v1.ReportLogsRequest
+	(*GetConfigResponse)(nil),            // 58: svc.node.v1.GetConfigResponse
+	(*GetBansResponse)(nil),              // 59: svc.node.v1.GetBansResponse
+	(*ReportBansResponse)(nil),           // 60: svc.node.v1.ReportBansResponse
+	(*GetChallengeKeysResponse)(nil),     // 61: svc.node.v1.GetChallengeKeysResponse
+	(*GetCertificatesResponse)(nil),      // 62: svc.node.v1.GetCertificatesResponse
+	(*GetSessionTicketKeysResponse)(nil), // 63: svc.node.v1.GetSessionTicketKeysResponse
+	(*GetAcmeTokensResponse)(nil),        // 64: svc.node.v1.GetAcmeTokensResponse
+	(*GetFeedResponse)(nil),              // 65: svc.node.v1.GetFeedResponse
+	(*ReportSecurityResponse)(nil),       // 66: svc.node.v1.ReportSecurityResponse
+	(*TakeTasksResponse)(nil),            // 67: svc.node.v1.TakeTasksResponse
+	(*ReportTasksResponse)(nil),          // 68: svc.node.v1.ReportTasksResponse
+	(*GetPrefetchResponse)(nil),          // 69: svc.node.v1.GetPrefetchResponse
+	(*GetPurgeSecretResponse)(nil),       // 70: svc.node.v1.GetPurgeSecretResponse
+	(*SubmitPurgeResponse)(nil),          // 71: svc.node.v1.SubmitPurgeResponse
+	(*ReportLogsResponse)(nil),           // 72: svc.node.v1.ReportLogsResponse
 }
 var file_svc_node_v1_node_proto_depIdxs = []int32{
 	5,  // 0: svc.node.v1.EnrollRequest.info:type_name -> svc.node.v1.NodeInfo
@@ -3313,29 +3317,31 @@ var file_svc_node_v1_node_proto_depIdxs = []int32{
 	54, // 68: svc.node.v1.NodeService.GetPrefetch:input_type -> svc.node.v1.GetPrefetchRequest
 	55, // 69: svc.node.v1.NodeService.GetPurgeSecret:input_type -> svc.node.v1.GetPurgeSecretRequest
 	56, // 70: svc.node.v1.NodeService.SubmitPurge:input_type -> svc.node.v1.SubmitPurgeRequest
-	2,  // 71: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
-	4,  // 72: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
-	9,  // 73: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
-	17, // 74: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
-	29, // 75: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
-	57, // 76: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
-	58, // 77: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
-	59, // 78: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
-	31, // 79: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
-	60, // 80: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
-	61, // 81: svc.node.v1.NodeService.GetCertificates:output_type -> svc.node.v1.GetCertificatesResponse
-	62, // 82: svc.node.v1.NodeService.GetSessionTicketKeys:output_type -> svc.node.v1.GetSessionTicketKeysResponse
-	63, // 83: svc.node.v1.NodeService.GetAcmeTokens:output_type -> svc.node.v1.GetAcmeTokensResponse
-	64, // 84: svc.node.v1.NodeService.GetFeed:output_type -> svc.node.v1.GetFeedResponse
-	65, // 85: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
-	20, // 86: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
-	66, // 87: svc.node.v1.NodeService.TakeTasks:output_type -> svc.node.v1.TakeTasksResponse
-	67, // 88: svc.node.v1.NodeService.ReportTasks:output_type -> svc.node.v1.ReportTasksResponse
-	68, // 89: svc.node.v1.NodeService.GetPrefetch:output_type -> svc.node.v1.GetPrefetchResponse
-	69, // 90: svc.node.v1.NodeService.GetPurgeSecret:output_type -> svc.node.v1.GetPurgeSecretResponse
-	70, // 91: svc.node.v1.NodeService.SubmitPurge:output_type -> svc.node.v1.SubmitPurgeResponse
-	71, // [71:92] is the sub-list for method output_type
-	50, // [50:71] is the sub-list for method input_type
+	57, // 71: svc.node.v1.NodeService.ReportLogs:input_type -> svc.node.v1.ReportLogsRequest
+	2,  // 72: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
+	4,  // 73: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
+	9,  // 74: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
+	17, // 75: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
+	29, // 76: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
+	58, // 77: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
+	59, // 78: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
+	60, // 79: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
+	31, // 80: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
+	61, // 81: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
+	62, // 82: svc.node.v1.NodeService.GetCertificates:output_type -> svc.node.v1.GetCertificatesResponse
+	63, // 83: svc.node.v1.NodeService.GetSessionTicketKeys:output_type -> svc.node.v1.GetSessionTicketKeysResponse
+	64, // 84: svc.node.v1.NodeService.GetAcmeTokens:output_type -> svc.node.v1.GetAcmeTokensResponse
+	65, // 85: svc.node.v1.NodeService.GetFeed:output_type -> svc.node.v1.GetFeedResponse
+	66, // 86: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
+	20, // 87: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
+	67, // 88: svc.node.v1.NodeService.TakeTasks:output_type -> svc.node.v1.TakeTasksResponse
+	68, // 89: svc.node.v1.NodeService.ReportTasks:output_type -> svc.node.v1.ReportTasksResponse
+	69, // 90: svc.node.v1.NodeService.GetPrefetch:output_type -> svc.node.v1.GetPrefetchResponse
+	70, // 91: svc.node.v1.NodeService.GetPurgeSecret:output_type -> svc.node.v1.GetPurgeSecretResponse
+	71, // 92: svc.node.v1.NodeService.SubmitPurge:output_type -> svc.node.v1.SubmitPurgeResponse
+	72, // 93: svc.node.v1.NodeService.ReportLogs:output_type -> svc.node.v1.ReportLogsResponse
+	72, // [72:94] is the sub-list for method output_type
+	50, // [50:72] is the sub-list for method input_type
 	50, // [50:50] is the sub-list for extension type_name
 	50, // [50:50] is the sub-list for extension extendee
 	0,  // [0:50] is the sub-list for field type_name
@@ -3350,6 +3356,7 @@ func file_svc_node_v1_node_proto_init() {
 	file_svc_node_v1_certificates_proto_init()
 	file_svc_node_v1_config_proto_init()
 	file_svc_node_v1_feeds_proto_init()
+	file_svc_node_v1_logs_proto_init()
 	file_svc_node_v1_purges_proto_init()
 	file_svc_node_v1_security_proto_init()
 	file_svc_node_v1_tasks_proto_init()

@@ -54,6 +54,8 @@ const (
 	EdgeServiceRetryBansProcedure = "/svc.edge.v1.EdgeService/RetryBans"
 	// EdgeServiceDrainStatsProcedure is the fully-qualified name of the EdgeService's DrainStats RPC.
 	EdgeServiceDrainStatsProcedure = "/svc.edge.v1.EdgeService/DrainStats"
+	// EdgeServiceDrainLogsProcedure is the fully-qualified name of the EdgeService's DrainLogs RPC.
+	EdgeServiceDrainLogsProcedure = "/svc.edge.v1.EdgeService/DrainLogs"
 	// EdgeServiceGetVitalsProcedure is the fully-qualified name of the EdgeService's GetVitals RPC.
 	EdgeServiceGetVitalsProcedure = "/svc.edge.v1.EdgeService/GetVitals"
 	// EdgeServiceSetChallengeKeysProcedure is the fully-qualified name of the EdgeService's
@@ -108,6 +110,8 @@ type EdgeServiceClient interface {
 	RetryBans(context.Context, *connect.Request[v1.RetryBansRequest]) (*connect.Response[v1.ApplyBansResponse], error)
 	// Two-phase: the batch is kept until a later call acknowledges it.
 	DrainStats(context.Context, *connect.Request[v1.DrainStatsRequest]) (*connect.Response[v1.DrainStatsResponse], error)
+	// Two-phase, too: rows stay in the ring until a later call acknowledges them, also of another process.
+	DrainLogs(context.Context, *connect.Request[v1.DrainLogsRequest]) (*connect.Response[v1.DrainLogsResponse], error)
 	// How the requests of sites and of the node fared.
 	GetVitals(context.Context, *connect.Request[v1.GetVitalsRequest]) (*connect.Response[v1.GetVitalsResponse], error)
 	// Replaces the challenge keys. Caddy reads those of the agent's file when it starts; the agent sends them again, in case
@@ -196,6 +200,12 @@ func NewEdgeServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(edgeServiceMethods.ByName("DrainStats")),
 			connect.WithClientOptions(opts...),
 		),
+		drainLogs: connect.NewClient[v1.DrainLogsRequest, v1.DrainLogsResponse](
+			httpClient,
+			baseURL+EdgeServiceDrainLogsProcedure,
+			connect.WithSchema(edgeServiceMethods.ByName("DrainLogs")),
+			connect.WithClientOptions(opts...),
+		),
 		getVitals: connect.NewClient[v1.GetVitalsRequest, v1.GetVitalsResponse](
 			httpClient,
 			baseURL+EdgeServiceGetVitalsProcedure,
@@ -281,6 +291,7 @@ type edgeServiceClient struct {
 	reloadBans           *connect.Client[v1.ReloadBansRequest, v1.ApplyBansResponse]
 	retryBans            *connect.Client[v1.RetryBansRequest, v1.ApplyBansResponse]
 	drainStats           *connect.Client[v1.DrainStatsRequest, v1.DrainStatsResponse]
+	drainLogs            *connect.Client[v1.DrainLogsRequest, v1.DrainLogsResponse]
 	getVitals            *connect.Client[v1.GetVitalsRequest, v1.GetVitalsResponse]
 	setChallengeKeys     *connect.Client[v1.SetChallengeKeysRequest, v1.SetChallengeKeysResponse]
 	readCertificates     *connect.Client[v1.ReadCertificatesRequest, v1.ApplyConfigResponse]
@@ -333,6 +344,11 @@ func (c *edgeServiceClient) RetryBans(ctx context.Context, req *connect.Request[
 // DrainStats calls svc.edge.v1.EdgeService.DrainStats.
 func (c *edgeServiceClient) DrainStats(ctx context.Context, req *connect.Request[v1.DrainStatsRequest]) (*connect.Response[v1.DrainStatsResponse], error) {
 	return c.drainStats.CallUnary(ctx, req)
+}
+
+// DrainLogs calls svc.edge.v1.EdgeService.DrainLogs.
+func (c *edgeServiceClient) DrainLogs(ctx context.Context, req *connect.Request[v1.DrainLogsRequest]) (*connect.Response[v1.DrainLogsResponse], error) {
+	return c.drainLogs.CallUnary(ctx, req)
 }
 
 // GetVitals calls svc.edge.v1.EdgeService.GetVitals.
@@ -414,6 +430,8 @@ type EdgeServiceHandler interface {
 	RetryBans(context.Context, *connect.Request[v1.RetryBansRequest]) (*connect.Response[v1.ApplyBansResponse], error)
 	// Two-phase: the batch is kept until a later call acknowledges it.
 	DrainStats(context.Context, *connect.Request[v1.DrainStatsRequest]) (*connect.Response[v1.DrainStatsResponse], error)
+	// Two-phase, too: rows stay in the ring until a later call acknowledges them, also of another process.
+	DrainLogs(context.Context, *connect.Request[v1.DrainLogsRequest]) (*connect.Response[v1.DrainLogsResponse], error)
 	// How the requests of sites and of the node fared.
 	GetVitals(context.Context, *connect.Request[v1.GetVitalsRequest]) (*connect.Response[v1.GetVitalsResponse], error)
 	// Replaces the challenge keys. Caddy reads those of the agent's file when it starts; the agent sends them again, in case
@@ -496,6 +514,12 @@ func NewEdgeServiceHandler(svc EdgeServiceHandler, opts ...connect.HandlerOption
 		EdgeServiceDrainStatsProcedure,
 		svc.DrainStats,
 		connect.WithSchema(edgeServiceMethods.ByName("DrainStats")),
+		connect.WithHandlerOptions(opts...),
+	)
+	edgeServiceDrainLogsHandler := connect.NewUnaryHandler(
+		EdgeServiceDrainLogsProcedure,
+		svc.DrainLogs,
+		connect.WithSchema(edgeServiceMethods.ByName("DrainLogs")),
 		connect.WithHandlerOptions(opts...),
 	)
 	edgeServiceGetVitalsHandler := connect.NewUnaryHandler(
@@ -588,6 +612,8 @@ func NewEdgeServiceHandler(svc EdgeServiceHandler, opts ...connect.HandlerOption
 			edgeServiceRetryBansHandler.ServeHTTP(w, r)
 		case EdgeServiceDrainStatsProcedure:
 			edgeServiceDrainStatsHandler.ServeHTTP(w, r)
+		case EdgeServiceDrainLogsProcedure:
+			edgeServiceDrainLogsHandler.ServeHTTP(w, r)
 		case EdgeServiceGetVitalsProcedure:
 			edgeServiceGetVitalsHandler.ServeHTTP(w, r)
 		case EdgeServiceSetChallengeKeysProcedure:
@@ -651,6 +677,10 @@ func (UnimplementedEdgeServiceHandler) RetryBans(context.Context, *connect.Reque
 
 func (UnimplementedEdgeServiceHandler) DrainStats(context.Context, *connect.Request[v1.DrainStatsRequest]) (*connect.Response[v1.DrainStatsResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.edge.v1.EdgeService.DrainStats is not implemented"))
+}
+
+func (UnimplementedEdgeServiceHandler) DrainLogs(context.Context, *connect.Request[v1.DrainLogsRequest]) (*connect.Response[v1.DrainLogsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.edge.v1.EdgeService.DrainLogs is not implemented"))
 }
 
 func (UnimplementedEdgeServiceHandler) GetVitals(context.Context, *connect.Request[v1.GetVitalsRequest]) (*connect.Response[v1.GetVitalsResponse], error) {

@@ -85,6 +85,8 @@ const (
 	NodeServiceGetPurgeSecretProcedure = "/svc.node.v1.NodeService/GetPurgeSecret"
 	// NodeServiceSubmitPurgeProcedure is the fully-qualified name of the NodeService's SubmitPurge RPC.
 	NodeServiceSubmitPurgeProcedure = "/svc.node.v1.NodeService/SubmitPurge"
+	// NodeServiceReportLogsProcedure is the fully-qualified name of the NodeService's ReportLogs RPC.
+	NodeServiceReportLogsProcedure = "/svc.node.v1.NodeService/ReportLogs"
 )
 
 // NodeServiceClient is a client for the svc.node.v1.NodeService service.
@@ -125,6 +127,8 @@ type NodeServiceClient interface {
 	GetPurgeSecret(context.Context, *connect.Request[v1.GetPurgeSecretRequest]) (*connect.Response[v1.GetPurgeSecretResponse], error)
 	// Creates the task of a PURGE request.
 	SubmitPurge(context.Context, *connect.Request[v1.SubmitPurgeRequest]) (*connect.Response[v1.SubmitPurgeResponse], error)
+	// When it answers, the rows are stored or set aside.
+	ReportLogs(context.Context, *connect.Request[v1.ReportLogsRequest]) (*connect.Response[v1.ReportLogsResponse], error)
 }
 
 // NewNodeServiceClient constructs a client for the svc.node.v1.NodeService service. By default, it
@@ -264,6 +268,12 @@ func NewNodeServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(nodeServiceMethods.ByName("SubmitPurge")),
 			connect.WithClientOptions(opts...),
 		),
+		reportLogs: connect.NewClient[v1.ReportLogsRequest, v1.ReportLogsResponse](
+			httpClient,
+			baseURL+NodeServiceReportLogsProcedure,
+			connect.WithSchema(nodeServiceMethods.ByName("ReportLogs")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -290,6 +300,7 @@ type nodeServiceClient struct {
 	getPrefetch          *connect.Client[v1.GetPrefetchRequest, v1.GetPrefetchResponse]
 	getPurgeSecret       *connect.Client[v1.GetPurgeSecretRequest, v1.GetPurgeSecretResponse]
 	submitPurge          *connect.Client[v1.SubmitPurgeRequest, v1.SubmitPurgeResponse]
+	reportLogs           *connect.Client[v1.ReportLogsRequest, v1.ReportLogsResponse]
 }
 
 // Enroll calls svc.node.v1.NodeService.Enroll.
@@ -397,6 +408,11 @@ func (c *nodeServiceClient) SubmitPurge(ctx context.Context, req *connect.Reques
 	return c.submitPurge.CallUnary(ctx, req)
 }
 
+// ReportLogs calls svc.node.v1.NodeService.ReportLogs.
+func (c *nodeServiceClient) ReportLogs(ctx context.Context, req *connect.Request[v1.ReportLogsRequest]) (*connect.Response[v1.ReportLogsResponse], error) {
+	return c.reportLogs.CallUnary(ctx, req)
+}
+
 // NodeServiceHandler is an implementation of the svc.node.v1.NodeService service.
 type NodeServiceHandler interface {
 	// Exchanges a one-time token (ewt_) and a certificate request for a node identity.
@@ -435,6 +451,8 @@ type NodeServiceHandler interface {
 	GetPurgeSecret(context.Context, *connect.Request[v1.GetPurgeSecretRequest]) (*connect.Response[v1.GetPurgeSecretResponse], error)
 	// Creates the task of a PURGE request.
 	SubmitPurge(context.Context, *connect.Request[v1.SubmitPurgeRequest]) (*connect.Response[v1.SubmitPurgeResponse], error)
+	// When it answers, the rows are stored or set aside.
+	ReportLogs(context.Context, *connect.Request[v1.ReportLogsRequest]) (*connect.Response[v1.ReportLogsResponse], error)
 }
 
 // NewNodeServiceHandler builds an HTTP handler from the service implementation. It returns the path
@@ -570,6 +588,12 @@ func NewNodeServiceHandler(svc NodeServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(nodeServiceMethods.ByName("SubmitPurge")),
 		connect.WithHandlerOptions(opts...),
 	)
+	nodeServiceReportLogsHandler := connect.NewUnaryHandler(
+		NodeServiceReportLogsProcedure,
+		svc.ReportLogs,
+		connect.WithSchema(nodeServiceMethods.ByName("ReportLogs")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/svc.node.v1.NodeService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case NodeServiceEnrollProcedure:
@@ -614,6 +638,8 @@ func NewNodeServiceHandler(svc NodeServiceHandler, opts ...connect.HandlerOption
 			nodeServiceGetPurgeSecretHandler.ServeHTTP(w, r)
 		case NodeServiceSubmitPurgeProcedure:
 			nodeServiceSubmitPurgeHandler.ServeHTTP(w, r)
+		case NodeServiceReportLogsProcedure:
+			nodeServiceReportLogsHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -705,4 +731,8 @@ func (UnimplementedNodeServiceHandler) GetPurgeSecret(context.Context, *connect.
 
 func (UnimplementedNodeServiceHandler) SubmitPurge(context.Context, *connect.Request[v1.SubmitPurgeRequest]) (*connect.Response[v1.SubmitPurgeResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.node.v1.NodeService.SubmitPurge is not implemented"))
+}
+
+func (UnimplementedNodeServiceHandler) ReportLogs(context.Context, *connect.Request[v1.ReportLogsRequest]) (*connect.Response[v1.ReportLogsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.node.v1.NodeService.ReportLogs is not implemented"))
 }

@@ -8,12 +8,12 @@ export interface SiteSetting<S> {
   updatedAt: Date | null;
 }
 
-type Table = 'site_pages' | 'site_maintenance';
+export type SettingTable = 'site_pages' | 'site_maintenance' | 'site_logs';
 
 /** Undefined when there is no such site. Whoever changes it holds the site's lock. */
 export async function readSiteSetting<S>(
   sql: Knex,
-  table: Table,
+  table: SettingTable,
   siteId: string,
   defaults: S,
 ): Promise<SiteSetting<S> | undefined> {
@@ -28,7 +28,7 @@ export async function readSiteSetting<S>(
 /** Saves the settings of a site whose lock is held. */
 export async function writeSiteSetting<S>(
   sql: Knex,
-  table: Table,
+  table: SettingTable,
   site: { id: string; clusterId: string },
   { settings, updatedAt }: { settings: S; updatedAt: Date },
 ): Promise<void> {

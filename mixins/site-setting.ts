@@ -1,17 +1,22 @@
 // Reads and replaces settings of a site of which each has a table and a kind of its own.
 import { isDeepStrictEqual } from 'node:util';
-import { fail } from '../../contract/errors.ts';
-import type { CompiledEntry } from '../../models/config/entry-kind.ts';
-import { publish } from '../../models/config/publish.ts';
-import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
-import { readSiteSetting, type SiteSetting, writeSiteSetting } from '../../models/pages/site-setting.ts';
-import { clusterOfSite, lockSite } from '../../models/sites/site.ts';
-import type { Call } from '../../runtime/call.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
-import { write } from '../../runtime/write.ts';
+import { fail } from '../contract/errors.ts';
+import type { CompiledEntry } from '../models/config/entry-kind.ts';
+import { publish } from '../models/config/publish.ts';
+import { assertUpdatedAt, nextUpdatedAt } from '../models/db/updated-at.ts';
+import { clusterOfSite, lockSite } from '../models/sites/site.ts';
+import {
+  readSiteSetting,
+  type SettingTable,
+  type SiteSetting,
+  writeSiteSetting,
+} from '../models/sites/site-setting.ts';
+import type { Call } from '../runtime/call.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { write } from '../runtime/write.ts';
 
 export interface SettingOfSites<S extends object> {
-  table: 'site_pages' | 'site_maintenance';
+  table: SettingTable;
   defaults: S;
   kind: string;
   compile(settings: S): CompiledEntry | null;
