@@ -50,6 +50,7 @@ export const CAPABILITIES = {
   'vitals-v1': 'reports every 5 s the health of sites that just changed, while the console requests it',
   'statistics-v1': 'counts browsers, protocols, causes of failed requests and the latency of origins',
   'access-logs-v1': 'logs requests, as each site sets it',
+  'top-lists-v1': 'lists the URLs, clients, countries, networks and referrers with the most requests of each site',
   'feeds-v1': 'follows feeds by name; a feed may need a further capability',
   'tasks-v1': 'does tasks of the console, such as a test of an origin, and reports on them',
 } as const;

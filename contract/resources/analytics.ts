@@ -115,6 +115,25 @@ export const BreakdownItem = Type.Object({
 });
 export type BreakdownItem = Static<typeof BreakdownItem>;
 
+const AT_LEAST = {
+  requests: counted('At least so many.'),
+  bytesSent: counted('Bytes sent to clients for them, with headers.'),
+};
+export const TopRequest = Type.Object({
+  value: { ...Type.String(), description: 'Host and path without the query (url), or the address of a client (ip).' },
+  ...AT_LEAST,
+});
+export type TopRequest = Static<typeof TopRequest>;
+export const TOP_REQUESTS_BY = ['url', 'ip'] as const;
+const APPROXIMATE =
+  'Approximate: each node keeps the 64 heaviest of a site and minute, so that light ones may be missing and counts are at least ' +
+  'that high. From nodes with `top-lists-v1`.';
+const unlisted = {
+  ...Count,
+  description:
+    'Active nodes without `top-lists-v1`: their requests are in no such list. With `siteId`, those of the cluster of the site.',
+};
+
 export const BREAKDOWN_BY = ['site', 'node', 'status'] as const;
 
 const range = Type.Optional(
@@ -204,11 +223,31 @@ export const analytics = resource('analytics', {
     ...top,
     errors: ['ANALYTICS_PERIOD_INVALID'],
   }),
+  topRequests: procedure({
+    ...reads,
+    access: 'operator',
+    path: '/analytics/top-requests',
+    summary: 'Lists the URLs or the client addresses with the most requests in a range, approximately.',
+    input: Input({
+      ...period,
+      by: Type.Optional(OneOf(TOP_REQUESTS_BY, { description: 'URLs or client addresses. Default url.' })),
+      siteId,
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 50, default: 10, description: 'Most items.' })),
+    }),
+    output: Type.Object({
+      range: span.range,
+      from: { ...Timestamp, description: 'Start of the first list: whole hours or UTC days for long or old periods.' },
+      to: { ...Timestamp, description: 'Exclusive end of the last list.' },
+      items: Type.Array(TopRequest, { description: `Most requests first. ${APPROXIMATE}` }),
+      unsupportedNodes: unlisted,
+    }),
+    errors: ['ANALYTICS_PERIOD_INVALID'],
+  }),
   dimensions: procedure({
     ...reads,
     access: 'operator',
     path: '/analytics/dimensions',
-    summary: 'Returns the requests of a range by browser, system, device, protocol, TLS version and block reason.',
+    summary: 'Returns the requests of a range by browser, protocol, country, network, referrer and more.',
     input: Input({ ...period, siteId }),
     output: Type.Object({
       range: span.range,
@@ -228,12 +267,29 @@ export const analytics = resource('analytics', {
         { description: 'Blocked requests by what blocked them, most first.' },
       ),
       challenges: Type.Object({ issued: Count, passed: Count }),
+      countries: Type.Array(
+        Type.Object({ country: { ...Type.String(), description: 'ISO 3166-1 code of two letters.' }, ...AT_LEAST }),
+        { description: `Countries of clients, from nodes with a GeoIP database, most requests first. ${APPROXIMATE}` },
+      ),
+      networks: Type.Array(
+        Type.Object({
+          asn: { ...Count, description: 'Number of the autonomous system.' },
+          name: Type.String(),
+          ...AT_LEAST,
+        }),
+        { description: 'The 50 networks of clients with the most requests, as `countries`.' },
+      ),
+      referrers: Type.Array(
+        Type.Object({ host: { ...Type.String(), description: 'Host of the `Referer` field.' }, ...AT_LEAST }),
+        { description: 'The 50 referring hosts with the most requests, as `countries`.' },
+      ),
       unsupportedNodes: {
         ...Count,
         description:
           'Active nodes without `statistics-v1`: they count block reasons and challenges, and nothing else of this. With ' +
           '`siteId`, those of the cluster of the site.',
       },
+      unlistedNodes: unlisted,
     }),
     errors: ['ANALYTICS_PERIOD_INVALID'],
   }),

@@ -11,6 +11,8 @@ export const OPTIONAL_TABLES = {
     'rule_minute',
     'security_heavy',
     'site_request_minute',
+    'top_list',
+    'top_mark',
     'traffic_day',
     'traffic_hour',
     'traffic_mark',

@@ -6,6 +6,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { readBreakdown } from './breakdown.ts';
 import { readDimensions } from './dimensions.ts';
 import { readTop } from './top.ts';
+import { readTopRequests } from './top-requests.ts';
 import { readTraffic } from './traffic.ts';
 
 export const roles: Role[] = ['app'];
@@ -17,6 +18,7 @@ export default (runtime: Runtime): ServiceSchema => ({
       implement(analytics.traffic, (input) => readTraffic(runtime, input)),
       implement(analytics.topSites, (input) => readTop(runtime, 'site', input)),
       implement(analytics.topNodes, (input) => readTop(runtime, 'node', input)),
+      implement(analytics.topRequests, (input) => readTopRequests(runtime, input)),
       implement(analytics.dimensions, (input) => readDimensions(runtime, input)),
       implement(analytics.breakdown, (input) => readBreakdown(runtime, input)),
     ]),

@@ -7,11 +7,17 @@ import {
   SYSTEMS,
   TLS_VERSIONS,
 } from '../../contract/resources/analytics.ts';
+import { LISTED, type TopListName } from '../../models/traffic/top-list.ts';
 import { nodesWithout } from '../../models/traffic/traffic-nodes.ts';
 import { trafficRows } from '../../models/traffic/traffic-series.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { levelOf, periodOf, presentSpan } from './span.ts';
+import { listedKeys } from './top-requests.ts';
 import { TrafficSum, whole } from './traffic-sum.ts';
+
+const MOST_COUNTRIES = 250;
+/** Networks whose name changed have several keys. */
+const MOST_NETWORK_KEYS = 2 * LISTED;
 
 export async function readDimensions(
   { pools }: Pick<Runtime, 'pools'>,
@@ -19,9 +25,14 @@ export async function readDimensions(
 ): Promise<Output<typeof analytics.dimensions>> {
   const span = periodOf(asked, Date.now());
   const subject = siteId === undefined ? { kind: 'all' as const, ids: [''] } : { kind: 'site' as const, ids: [siteId] };
-  const [rows, unsupportedNodes] = await Promise.all([
+  const listed = (list: TopListName, limit: number) => listedKeys({ pools }, { list, span, siteId, limit });
+  const [rows, unsupportedNodes, unlistedNodes, countries, networks, referrers] = await Promise.all([
     trafficRows(pools.api, { ...subject, seconds: levelOf(span), from: span.from, to: span.to }),
     nodesWithout(pools.api, 'statistics-v1', siteId ?? null),
+    nodesWithout(pools.api, 'top-lists-v1', siteId ?? null),
+    listed('country', MOST_COUNTRIES),
+    listed('network', MOST_NETWORK_KEYS),
+    listed('referrer', LISTED),
   ]);
   const sum = new TrafficSum();
   for (const row of rows) sum.add(row);
@@ -37,8 +48,27 @@ export async function readDimensions(
     tlsVersions: shares(sum, 'tls.', TLS_VERSIONS),
     blockReasons: sum.named('blocked.'),
     challenges: { issued: challengesIssued, passed: challengesPassed },
+    countries: countries.map(({ key, ...counts }) => ({ country: key, ...counts })),
+    networks: networksOf(networks),
+    referrers: referrers.map(({ key, ...counts }) => ({ host: key, ...counts })),
     unsupportedNodes,
+    unlistedNodes,
   };
+}
+
+/** A network once, by the name that it had most often. */
+function networksOf(keys: Awaited<ReturnType<typeof listedKeys>>): Output<typeof analytics.dimensions>['networks'] {
+  const networks = new Map<number, Output<typeof analytics.dimensions>['networks'][number]>();
+  for (const { key, requests, bytesSent } of keys) {
+    const [number] = key.split(' ', 1);
+    const asn = Number(number);
+    const network = networks.get(asn);
+    if (network) {
+      network.requests += requests;
+      network.bytesSent += bytesSent;
+    } else networks.set(asn, { asn, name: key.slice(number!.length + 1), requests, bytesSent });
+  }
+  return [...networks.values()].sort((a, b) => b.requests - a.requests || a.asn - b.asn).slice(0, LISTED);
 }
 
 /** Names come from nodes: those that no node of ours has are left out. */

@@ -42,6 +42,7 @@ export interface CodedMinute {
   names: readonly string[];
   latency: number;
   rules: readonly CodedRule[];
+  tops: readonly CodedTop[];
 }
 
 /** What became of requests under one rule. */
@@ -53,8 +54,18 @@ export interface CodedRule {
   count: number;
 }
 
+/** One entry of a list of what came most. */
+export interface CodedTop {
+  /** As TopList of the messages has it. */
+  list: number;
+  key: string;
+  requests: number;
+  bytesSent: number;
+}
+
 const NO_NAMES: readonly string[] = [];
 export const NO_RULES: readonly CodedRule[] = [];
+export const NO_TOPS: readonly CodedTop[] = [];
 const FIRST_NUMBERS = 1 << 12;
 
 /** A place in the bytes of a message. */
@@ -210,6 +221,7 @@ class MinuteReader {
   readonly #counts: number[] = [];
   readonly #latency: number[] = [];
   #rules: CodedRule[] = [];
+  #tops: CodedTop[] = [];
   #numbers = new Float64Array(FIRST_NUMBERS);
   #used = 0;
 
@@ -229,6 +241,10 @@ class MinuteReader {
     if (this.#rules.length > 0) {
       row.rules = this.#rules;
       this.#rules = [];
+    }
+    if (this.#tops.length > 0) {
+      row.tops = this.#tops;
+      this.#tops = [];
     }
     for (const list of [this.#statuses, this.#counts, this.#latency]) this.#keep(list);
     return row;
@@ -275,6 +291,9 @@ class MinuteReader {
       else if (number === 9) {
         this.#rules.push({ ruleId: '', platform: false, event: 0, count: 0 });
         reader.inner(this.#rule);
+      } else if (number === 13) {
+        this.#tops.push({ list: 0, key: '', requests: 0, bytesSent: 0 });
+        reader.inner(this.#top);
       }
     }
   };
@@ -295,6 +314,15 @@ class MinuteReader {
     else if (number === 4) rule.count = this.#reader.number();
   };
 
+  readonly #top: Field = (number, kind) => {
+    const top = this.#tops.at(-1)!;
+    if (number === 2 && kind === LENGTH) top.key = this.#reader.text();
+    else if (kind !== VARINT) return;
+    else if (number === 1) top.list = this.#reader.small();
+    else if (number === 3) top.requests = this.#reader.number();
+    else if (number === 4) top.bytesSent = this.#reader.number();
+  };
+
   readonly #named: Field = (number, kind) => {
     if (number === 1 && kind === LENGTH) this.#names[this.#names.length - 1] = this.#reader.text();
     else if (number === 2 && kind === VARINT) this.#counts[this.#counts.length - 1] = this.#reader.number();
@@ -303,5 +331,15 @@ class MinuteReader {
 
 function emptyMinute(): CodedMinute {
   const none = { requests: 0, bytesSent: 0, bytesReceived: 0, cacheHits: 0, cacheMisses: 0, cacheHitBytes: 0 };
-  return { siteId: '', minute: 0, ...none, at: 0, statuses: 0, names: NO_NAMES, latency: 0, rules: NO_RULES };
+  return {
+    siteId: '',
+    minute: 0,
+    ...none,
+    at: 0,
+    statuses: 0,
+    names: NO_NAMES,
+    latency: 0,
+    rules: NO_RULES,
+    tops: NO_TOPS,
+  };
 }

@@ -5,11 +5,11 @@ import type { StatsBatch } from './stats-report.ts';
 /** Batches of the running minutes, and those from before. */
 export type Lane = 'current' | 'late';
 
-type Batch = Pick<StatsBatch, 'completeUntil' | 'rows' | 'rules'>;
+type Batch = Pick<StatsBatch, 'completeUntil' | 'rows' | 'rules' | 'lists'>;
 
 /** Rows of the database that a batch is at most. */
-export function sizeOf({ rows, rules }: Batch): number {
-  return rows.length + rules;
+export function sizeOf({ rows, rules, lists }: Batch): number {
+  return rows.length + rules + lists;
 }
 
 /** A node says with its last batch only how far it is complete; a question has no rows. */

@@ -5,7 +5,8 @@ import { LATENCY_BOUNDS_MS } from '../../contract/latency-buckets.ts';
 import { WAF_RULE_EVENT } from '../../contract/resources/rule-hits.ts';
 import { RuleEvent } from '../../proto/gen/svc/node/v1/node_pb.js';
 import type { BatchHead, Span } from './batch-rules.ts';
-import { type CodedMinute, type CodedReport, type CodedRule, NO_RULES } from './decode-stats.ts';
+import { type CodedMinute, type CodedReport, type CodedRule, NO_RULES, NO_TOPS } from './decode-stats.ts';
+import { isPossibleTop, MAX_TOPS } from './top-report.ts';
 
 const MAX_ROWS = 10_000;
 const MAX_GAPS = 1_000;
@@ -45,6 +46,8 @@ export interface StatsBatch extends BatchHead {
   numbers: Float64Array;
   /** Counts of rules in all rows. */
   rules: number;
+  /** Lists in all rows. */
+  lists: number;
   /** Milliseconds; null: not told. */
   completeUntil: number | null;
   gaps: Span[];
@@ -88,6 +91,10 @@ export function readStatsReport(request: CodedReport, places: Places): StatsBatc
     rows,
     numbers,
     rules,
+    lists: rows.reduce(
+      (sum, { tops }) => sum + (tops.length === 0 ? 0 : new Set(tops.map(({ list }) => list)).size),
+      0,
+    ),
     completeUntil: until > 0 && until < LAST_TIME ? Math.min(until * 1000, places.now) : null,
     gaps: request.gaps.flatMap(({ from, to }) => {
       // Nothing is missing of the time to come, and a gap that ends there would never be swept.
@@ -135,9 +142,10 @@ function readRow(
   const cacheHitBytes = row.cacheHitBytes <= MAX_BYTES ? row.cacheHitBytes : 0;
   const cached = { cacheHits, cacheMisses, cacheHitBytes };
   const rules = row.rules.length === 0 ? NO_RULES : row.rules.slice(0, MAX_RULES).filter(isPossible(siteId));
+  const tops = row.tops.length === 0 ? NO_TOPS : row.tops.slice(0, MAX_TOPS).filter(isPossibleTop);
   const ruleMinute = Math.min(minute, told);
   const sums = { requests, bytesSent, bytesReceived, ...cached };
-  return { siteId, minute, ruleMinute, ...sums, at, statuses, names, latency, rules };
+  return { siteId, minute, ruleMinute, ...sums, at, statuses, names, latency, rules, tops };
 }
 
 /** Rules of the platform count for the node; of a site's there are its own, and log rules of the platform. */

@@ -4,6 +4,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import type { Pool, PoolClient } from 'pg';
 import { appendRuleMinutes } from '../../models/rules/rule-minute.ts';
 import { sitesOfClusters } from '../../models/sites/sites-of-clusters.ts';
+import { appendTopMarks } from '../../models/traffic/top-list.ts';
 import { appendTrafficMarks } from '../../models/traffic/traffic-mark.ts';
 import {
   appendMinutes,
@@ -20,6 +21,7 @@ import { RuleSums } from './rule-sums.ts';
 import { laneOf, sizeOf, takeGroup } from './stats-group.ts';
 import { type Misfit, type Places, readStatsReport, type StatsBatch } from './stats-report.ts';
 import { StatsSums } from './stats-sums.ts';
+import { TopSums } from './top-sums.ts';
 import { TrafficSums } from './traffic-sums.ts';
 
 /** Rows of one transaction: a day of 100 nodes with 50 active sites takes four minutes. */
@@ -198,8 +200,15 @@ async function storeGroup(client: PoolClient, group: readonly Waiting[]): Promis
     await appendRuleMinutes(client, rows, isOfCluster, now);
     await restAfter(performance.now() - begun);
   }
-  for (const { node, batch } of taken) traffic.addBatch(node, batch, isOfCluster);
+  const tops = new TopSums(now.getTime());
+  for (const { node, batch } of taken) {
+    traffic.addBatch(node, batch, isOfCluster);
+    tops.add(node.clusterId, batch.rows, isOfCluster);
+  }
   await appendTrafficMarks(client, traffic.marks());
+  const begun = performance.now();
+  await appendTopMarks(client, tops.marks());
+  await restAfter(performance.now() - begun);
   await moveCursors(client, [...moved], gaps, now);
   return outcome;
 }

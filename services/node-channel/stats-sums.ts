@@ -26,6 +26,7 @@ export class StatsSums {
 
   /** `numbers` are those of the row's batch. */
   add(clusterId: string, row: StatsRow, numbers: Float64Array): void {
+    if (countsNothing(row)) return;
     const minutes = entry(this.#clusters, clusterId, () => new Map<number, Sites>());
     const sites = entry(minutes, row.minute, () => new Map<string, Sum>());
     const sum = entry(sites, row.siteId, emptySum);
@@ -66,6 +67,12 @@ export class StatsSums {
       }
     }
   }
+}
+
+/** Lists come after their minute, in a row that counts nothing. */
+export function countsNothing(row: StatsRow): boolean {
+  const { requests, bytesSent, bytesReceived, statuses, names, latency, tops } = row;
+  return tops.length > 0 && requests + bytesSent + bytesReceived + statuses + names.length + latency === 0;
 }
 
 function emptySum(): Sum {

@@ -5,7 +5,7 @@ import { HIT_COUNTS, LATEST_DAYS, MISS_COUNTS } from '../../models/traffic/traff
 import type { TrafficMark } from '../../models/traffic/traffic-mark.ts';
 import type { SummedMinute } from '../../models/usage/usage-batch.ts';
 import type { StatsBatch, StatsRow } from './stats-report.ts';
-import { entry } from './stats-sums.ts';
+import { countsNothing, entry } from './stats-sums.ts';
 
 const DAY_MS = 86_400_000;
 const HITS: ReadonlySet<string> = new Set(HIT_COUNTS);
@@ -81,7 +81,7 @@ export class TrafficSums {
   ): void {
     for (const row of rows) {
       const { siteId, minute } = row;
-      if (siteId === '' || minute <= this.#since || !isOfCluster({ siteId, clusterId })) continue;
+      if (siteId === '' || minute <= this.#since || countsNothing(row) || !isOfCluster({ siteId, clusterId })) continue;
       const minutes = entry(this.#nodes, nodeId, () => new Map<number, Sum>());
       addRow(
         entry(minutes, minute, () => new Sum()),

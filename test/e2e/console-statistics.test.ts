@@ -1,6 +1,7 @@
 // Statistics in the Web UI: what nodes counted, drawn and listed, of all sites and of one.
 import test from 'ava';
 import type { Browser, Page } from 'playwright-core';
+import { TopList } from '../../proto/gen/svc/node/v1/node_pb.js';
 import { startBrowser } from '../helpers/browser.ts';
 import type { TestConsole } from '../helpers/console.ts';
 import {
@@ -39,6 +40,16 @@ test.after.always(async () => {
 const counted = (counts: Record<string, number>) =>
   Object.entries(counts).map(([name, count]) => ({ name, count: BigInt(count) }));
 
+const TOPS: readonly (readonly [TopList, string, number])[] = [
+  [TopList.URL, 'shop.example/cart', 0.5],
+  [TopList.URL, `shop.example/products/${'long-name-'.repeat(12)}`, 0.2],
+  [TopList.ADDRESS, '198.51.100.7', 0.3],
+  [TopList.ADDRESS, '2001:db8:1111:2222:3333:4444:5555:6666', 0.1],
+  [TopList.COUNTRY, 'DE', 0.6],
+  [TopList.NETWORK, '64500 Example Network', 0.4],
+  [TopList.REFERRER, 'news.example', 0.2],
+];
+
 /** Three hours of traffic; in the last half hour the origin times out. */
 async function served(): Promise<void> {
   const now = Math.floor(Date.now() / 1000 / MINUTE_S) * MINUTE_S;
@@ -73,6 +84,12 @@ async function served(): Promise<void> {
         'blocked.waf': 3,
       }),
       latency: [0n, BigInt(requests - 40), 0n, 20n, 0n, 0n, 20n],
+      tops: TOPS.map(([list, key, share]) => ({
+        list,
+        key,
+        requests: BigInt(Math.floor(requests * share)),
+        bytesSent: BigInt(Math.floor(requests * 40_000 * share)),
+      })),
     };
   });
   await node.connection.call('reportStats', { minutes, sequence: 1n });
@@ -103,6 +120,14 @@ test('a failing origin is seen and its cause found, of all sites and of one', as
     .getByRole('link', { name: 'shop.example' })
     .waitFor();
   await page.getByRole('region', { name: 'Browsers' }).getByText('Chrome').waitFor();
+  await page.getByRole('region', { name: 'Top URLs' }).getByText('shop.example/cart').waitFor();
+  await page
+    .getByRole('region', { name: 'Top client addresses' })
+    .getByRole('link', { name: '198.51.100.7' })
+    .waitFor();
+  await page.getByRole('region', { name: 'Countries' }).getByText('Germany (DE)').waitFor();
+  await page.getByRole('region', { name: 'Networks' }).getByText('AS64500 Example Network').waitFor();
+  await page.getByRole('region', { name: 'Referrers' }).getByText('news.example').waitFor();
   // One picker for every chart; the address keeps it.
   await page.getByRole('combobox', { name: 'Period', exact: true }).press('Enter');
   await page.getByRole('option', { name: '6 hours' }).click();
@@ -155,6 +180,7 @@ test('a failing origin is seen and its cause found, of all sites and of one', as
   });
   await chinese.page.getByRole('slider', { name: '请求数', exact: true }).locator('canvas').waitFor();
   await chinese.page.getByText('源站超时').waitFor();
+  await chinese.page.getByRole('region', { name: '国家或地区' }).getByText('德国').waitFor();
   t.deepEqual(await layoutFaults(chinese.page), []);
   await screenshot(chinese.page, 'statistics-site-zh');
   t.deepEqual(chinese.faults(), []);

@@ -1,6 +1,8 @@
 // Statistics: what nodes report as points, totals and lists; they equal usage.
 import test from 'ava';
+import { deleteOldTopLists, takeAllTopMarks } from '../../models/traffic/top-list.ts';
 import { takeAllTrafficMarks } from '../../models/traffic/traffic-mark.ts';
+import { TopList } from '../../proto/gen/svc/node/v1/node_pb.js';
 import { sumTraffic } from '../../services/analytics/roll-up.ts';
 import { rollUpUsage } from '../../services/usage/roll-up.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
@@ -33,6 +35,7 @@ test.after.always('stop', async () => {
   await running?.stop();
 });
 
+type Tops = Partial<Record<'URL' | 'ADDRESS' | 'COUNTRY' | 'NETWORK' | 'REFERRER', Record<string, number>>>;
 interface Row {
   site?: string;
   at: number;
@@ -41,8 +44,18 @@ interface Row {
   statuses?: Record<number, number>;
   counts?: Record<string, number>;
   latency?: number[];
+  tops?: Tops;
 }
-const minuteOf = ({ site = siteId, at, requests, sent = 1000n, statuses = {}, counts = {}, latency = [] }: Row) => ({
+const minuteOf = ({
+  site = siteId,
+  at,
+  requests,
+  sent = 1000n,
+  statuses = {},
+  counts = {},
+  latency = [],
+  tops = {},
+}: Row) => ({
   siteId: site,
   minute: BigInt(at),
   requests: BigInt(requests),
@@ -51,6 +64,14 @@ const minuteOf = ({ site = siteId, at, requests, sent = 1000n, statuses = {}, co
   statuses: Object.entries(statuses).map(([code, count]) => ({ code: Number(code), count: BigInt(count) })),
   counts: Object.entries(counts).map(([name, count]) => ({ name, count: BigInt(count) })),
   latency: latency.map(BigInt),
+  tops: Object.entries(tops).flatMap(([list, keys]) =>
+    Object.entries(keys).map(([key, n]) => ({
+      list: TopList[list as keyof Tops],
+      key,
+      requests: BigInt(n),
+      bytesSent: BigInt(10 * n),
+    })),
+  ),
 });
 const report = async (rows: readonly Row[], by = node): Promise<void> => {
   const sequence = (sequences.get(by) ?? 0n) + 1n;
@@ -297,6 +318,122 @@ test.serial('what is not counted is refused', async (t) => {
   ]) {
     await api.refused(t, [400, 'ANALYTICS_QUERY_INVALID'], 'GET', `/analytics/breakdown?${query}`);
   }
+});
+
+const topRequests = (query: string): Promise<Body> => api.ok('GET', `/analytics/top-requests?${query}`);
+const countsOf = (items: readonly Body[], name: string) => items.map((item) => [item[name], item.requests]);
+
+test.serial('top lists are there before and after they are summed, of a site and of all', async (t) => {
+  const at = minuteNow();
+  await report([
+    {
+      at,
+      requests: 0,
+      sent: 0n,
+      tops: {
+        URL: { 'shop.example/cart': 5, 'shop.example/': 2 },
+        ADDRESS: { '198.51.100.7': 6, '2001:db8::7': 1 },
+        COUNTRY: { DE: 6, JP: 1 },
+        NETWORK: { '64500 Example': 3, '64500 Example Net': 2, '64501': 1 },
+        REFERRER: { 'news.example': 4 },
+      },
+    },
+  ]);
+  await report([{ at, requests: 0, sent: 0n, tops: { URL: { 'shop.example/': 1 } } }], second);
+  await report([{ site: otherId, at, requests: 0, sent: 0n, tops: { URL: { 'news.example/': 4 } } }], second);
+  const { api: sql } = running.running.runtime.pools;
+  for (const summed of [false, true]) {
+    // As if the window of five minutes were over.
+    if (summed) await takeAllTopMarks(sql, new Date(Date.now() + 10 * MINUTE_S * 1000));
+    for (const range of RANGES) {
+      const ofSite = await topRequests(`range=${range}&siteId=${siteId}`);
+      t.deepEqual(
+        ofSite.items,
+        [
+          { value: 'shop.example/cart', requests: 5, bytesSent: 50 },
+          { value: 'shop.example/', requests: 3, bytesSent: 30 },
+        ],
+        range,
+      );
+      t.is(ofSite.unsupportedNodes, 2);
+      const all = await topRequests(`range=${range}&limit=2`);
+      t.deepEqual(countsOf(all.items, 'value'), [
+        ['shop.example/cart', 5],
+        ['news.example/', 4],
+      ]);
+      t.deepEqual(countsOf((await topRequests(`by=ip&range=${range}`)).items, 'value'), [
+        ['198.51.100.7', 6],
+        ['2001:db8::7', 1],
+      ]);
+      const dimensions = await api.ok('GET', `/analytics/dimensions?range=${range}&siteId=${siteId}`);
+      t.deepEqual(dimensions.countries, [
+        { country: 'DE', requests: 6, bytesSent: 60 },
+        { country: 'JP', requests: 1, bytesSent: 10 },
+      ]);
+      t.deepEqual(dimensions.networks, [
+        { asn: 64500, name: 'Example', requests: 5, bytesSent: 50 },
+        { asn: 64501, name: '', requests: 1, bytesSent: 10 },
+      ]);
+      t.deepEqual(dimensions.referrers, [{ host: 'news.example', requests: 4, bytesSent: 40 }]);
+      t.is(dimensions.unlistedNodes, 2);
+    }
+  }
+  await api.refused(t, [400, 'BAD_REQUEST'], 'GET', '/analytics/top-requests?by=path');
+  await api.refused(t, [400, 'BAD_REQUEST'], 'GET', '/analytics/top-requests?limit=51');
+});
+
+test.serial('hostile keys of top lists neither stop a batch nor end in a list', async (t) => {
+  const at = minuteNow();
+  const hostile = ['a\u0000b', 'a\nb', 'x'.repeat(8192), '\u007f'];
+  const before = (await traffic(`range=1h&siteId=${otherId}`)).totals.requests;
+  await report([
+    {
+      site: otherId,
+      at,
+      requests: 1,
+      tops: {
+        URL: Object.fromEntries([...hostile, '/__proto__', '"\\\t\u{1f600}', '/\ufffd'].map((key) => [key, 100])),
+        ADDRESS: { nowhere: 100, '300.1.1.1': 100 },
+        COUNTRY: { de: 100, DEU: 100 },
+        NETWORK: { Example: 100 },
+      },
+    },
+  ]);
+  const { items } = await topRequests(`range=1h&siteId=${otherId}&limit=50`);
+  t.deepEqual(countsOf(items, 'value').slice(0, 2).sort(), [
+    ['/__proto__', 100],
+    ['/\ufffd', 100],
+  ]);
+  t.deepEqual((await topRequests(`by=ip&range=1h&siteId=${otherId}`)).items, []);
+  t.deepEqual((await api.ok('GET', `/analytics/dimensions?range=1h&siteId=${otherId}`)).countries, []);
+  t.is((await traffic(`range=1h&siteId=${otherId}`)).totals.requests, before + 1);
+  await api.refused(t, [400, 'BAD_REQUEST'], 'GET', '/analytics/top-requests?siteId=%00');
+});
+
+test.serial('lists keep what comes most, and old ones go', async (t) => {
+  const { api: sql } = running.running.runtime.pools;
+  const later = new Date(Date.now() + 10 * MINUTE_S * 1000);
+  const at = minuteNow() - 3 * DAY_S;
+  const keys = (from: number) =>
+    Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`r${from + n}.example`, from + n]));
+  for (let from = 1; from < 121; from += 20)
+    await report([{ at, requests: 0, sent: 0n, tops: { REFERRER: keys(from) } }]);
+  await takeAllTopMarks(sql, later);
+  const kept = async (seconds: number): Promise<number> => {
+    const { rows } = await sql.raw<{ rows: { n: number }[] }>(
+      `select count(*)::int as n from top_list l, jsonb_object_keys(l.items)
+        where site_id = ? and list = ${TopList.REFERRER} and seconds = ? and starts_at <= to_timestamp(?)`,
+      [siteId, seconds, at],
+    );
+    return rows[0]!.n;
+  };
+  // Of three days ago there are no windows any more.
+  t.deepEqual([await kept(300), await kept(3600), await kept(86_400)], [0, 100, 50]);
+  const { referrers } = await api.ok('GET', `/analytics/dimensions?range=7d&siteId=${siteId}`);
+  t.deepEqual(referrers[0], { host: 'r120.example', requests: 120, bytesSent: 1200 });
+  t.is(referrers.length, 50);
+  await deleteOldTopLists(sql, new Date(Date.now() + 6 * DAY_S * 1000));
+  t.deepEqual([await kept(3600), await kept(86_400)], [0, 50]);
 });
 
 test.serial('statistics equal usage over random traffic of sites and nodes', async (t) => {

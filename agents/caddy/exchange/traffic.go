@@ -10,12 +10,16 @@ import (
 // headers as HTTP/1.1 writes them, bodies and tunnels as they pass, without what TLS and frames take. Usage has a meter of its
 // own where a connection is plain. Ask at the end of the exchange.
 func (x *Exchange) Traffic() (received, sent int64) {
-	received = int64(x.requestBytes()) + x.Body.total + x.tunnelled.received.Load()
-	sent = x.interimSent + x.bodySent + x.tunnelled.sent.Load()
+	return int64(x.requestBytes()) + x.Body.total + x.tunnelled.received.Load(), x.Sent()
+}
+
+// Sent is what of Traffic went to the client.
+func (x *Exchange) Sent() int64 {
+	sent := x.interimSent + x.bodySent + x.tunnelled.sent.Load()
 	if x.statusSent != 0 {
 		sent += int64(x.headBytes(x.statusSent))
 	}
-	return received, sent
+	return sent
 }
 
 // Status is that of the response that began to leave, 0 where none did.

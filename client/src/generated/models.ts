@@ -3353,6 +3353,15 @@ export interface TopItem {
   cacheMisses: number;
 }
 
+export interface TopRequest {
+  /** Host and path without the query (url), or the address of a client (ip). */
+  value: string;
+  /** At least so many. 0 to 9007199254740991. */
+  requests: number;
+  /** Bytes sent to clients for them, with headers. 0 to 9007199254740991. */
+  bytesSent: number;
+}
+
 export interface TopWafRule {
   /** 900000 to 999999. */
   ruleId: number;

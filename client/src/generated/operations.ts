@@ -92,6 +92,7 @@ import type {
   SiteWafPack,
   SystemStatus,
   TopItem,
+  TopRequest,
   TopWafRule,
   TrafficPoint,
   Unpublished,
@@ -495,8 +496,38 @@ export interface AnalyticsDimensionsOutput {
     /** 0 to 9007199254740991. */
     passed: number;
   };
+  /** Countries of clients, from nodes with a GeoIP database, most requests first. Approximate: each node keeps the 64 heaviest of a site and minute, so that light ones may be missing and counts are at least that high. From nodes with `top-lists-v1`. */
+  countries: Array<{
+    /** ISO 3166-1 code of two letters. */
+    country: string;
+    /** At least so many. 0 to 9007199254740991. */
+    requests: number;
+    /** Bytes sent to clients for them, with headers. 0 to 9007199254740991. */
+    bytesSent: number;
+  }>;
+  /** The 50 networks of clients with the most requests, as `countries`. */
+  networks: Array<{
+    /** Number of the autonomous system. 0 to 9007199254740991. */
+    asn: number;
+    name: string;
+    /** At least so many. 0 to 9007199254740991. */
+    requests: number;
+    /** Bytes sent to clients for them, with headers. 0 to 9007199254740991. */
+    bytesSent: number;
+  }>;
+  /** The 50 referring hosts with the most requests, as `countries`. */
+  referrers: Array<{
+    /** Host of the `Referer` field. */
+    host: string;
+    /** At least so many. 0 to 9007199254740991. */
+    requests: number;
+    /** Bytes sent to clients for them, with headers. 0 to 9007199254740991. */
+    bytesSent: number;
+  }>;
   /** Active nodes without `statistics-v1`: they count block reasons and challenges, and nothing else of this. With `siteId`, those of the cluster of the site. 0 to 9007199254740991. */
   unsupportedNodes: number;
+  /** Active nodes without `top-lists-v1`: their requests are in no such list. With `siteId`, those of the cluster of the site. 0 to 9007199254740991. */
+  unlistedNodes: number;
 }
 
 export interface AnalyticsTopNodesInput {
@@ -516,6 +547,33 @@ export interface AnalyticsTopNodesOutput {
   items: TopItem[];
   /** Number of items on all pages. */
   total: number;
+}
+
+export interface AnalyticsTopRequestsInput {
+  /** Time before now, with points of 1 minute (1h), 5 minutes (6h), 10 minutes (24h), 1 hour (7d), 6 hours (30d) or 1 UTC day (90d, 365d). Default 24h. */
+  range?: '1h' | '6h' | '24h' | '7d' | '30d' | '90d' | '365d' | undefined;
+  /** Start of a period of your own, with `to` and without `range`. Points get the shortest length that is kept. */
+  from?: string | undefined;
+  /** End of that period. Both are widened to whole points. */
+  to?: string | undefined;
+  /** URLs or client addresses. Default url. */
+  by?: 'url' | 'ip' | undefined;
+  /** Only this site, which may be deleted. Default: all sites. 1 to 64 characters. */
+  siteId?: string | undefined;
+  /** Most items. 1 to 50; default 10. */
+  limit?: number | undefined;
+}
+
+export interface AnalyticsTopRequestsOutput {
+  range: '1h' | '6h' | '24h' | '7d' | '30d' | '90d' | '365d' | null;
+  /** Start of the first list: whole hours or UTC days for long or old periods. */
+  from: string;
+  /** Exclusive end of the last list. */
+  to: string;
+  /** Most requests first. Approximate: each node keeps the 64 heaviest of a site and minute, so that light ones may be missing and counts are at least that high. From nodes with `top-lists-v1`. */
+  items: TopRequest[];
+  /** Active nodes without `top-lists-v1`: their requests are in no such list. With `siteId`, those of the cluster of the site. 0 to 9007199254740991. */
+  unsupportedNodes: number;
 }
 
 export interface AnalyticsTopSitesInput {
@@ -4198,6 +4256,12 @@ export interface Operations {
     idempotencyKey: false;
     codes: GeneralCode | 'ANALYTICS_PERIOD_INVALID' | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
+  'analytics.topRequests': {
+    input: AnalyticsTopRequestsInput;
+    output: AnalyticsTopRequestsOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'ANALYTICS_PERIOD_INVALID' | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
   'analytics.topSites': {
     input: AnalyticsTopSitesInput;
     output: AnalyticsTopSitesOutput;
@@ -5400,6 +5464,7 @@ export const OPERATIONS = {
   'analytics.breakdown': { method: 'GET', path: '/analytics/breakdown', query: true, text: false },
   'analytics.dimensions': { method: 'GET', path: '/analytics/dimensions', query: true, text: false },
   'analytics.topNodes': { method: 'GET', path: '/analytics/top-nodes', query: true, text: false },
+  'analytics.topRequests': { method: 'GET', path: '/analytics/top-requests', query: true, text: false },
   'analytics.topSites': { method: 'GET', path: '/analytics/top-sites', query: true, text: false },
   'analytics.traffic': { method: 'GET', path: '/analytics/traffic', query: true, text: false },
   'auditLogs.list': { method: 'GET', path: '/audit-logs', query: true, text: false },
@@ -5663,10 +5728,12 @@ export interface Api {
   analytics: {
     /** Returns the traffic of a range over time by site, node or status. `GET /analytics/breakdown`: For operators; a read-only access key suffices. */
     breakdown: Call<'analytics.breakdown'>;
-    /** Returns the requests of a range by browser, system, device, protocol, TLS version and block reason. `GET /analytics/dimensions`: For operators; a read-only access key suffices. */
+    /** Returns the requests of a range by browser, protocol, country, network, referrer and more. `GET /analytics/dimensions`: For operators; a read-only access key suffices. */
     dimensions: Call<'analytics.dimensions'>;
     /** Lists the nodes with the most traffic of sites in a range. `GET /analytics/top-nodes`: For operators; a read-only access key suffices. */
     topNodes: Call<'analytics.topNodes'>;
+    /** Lists the URLs or the client addresses with the most requests in a range, approximately. `GET /analytics/top-requests`: For operators; a read-only access key suffices. */
+    topRequests: Call<'analytics.topRequests'>;
     /** Lists the sites with the most traffic in a range. `GET /analytics/top-sites`: For operators; a read-only access key suffices. */
     topSites: Call<'analytics.topSites'>;
     /** Returns the traffic of one site or of all over time, with totals and those of the previous period. `GET /analytics/traffic`: For operators; a read-only access key suffices. */

@@ -35,6 +35,7 @@ test('every PUT and PATCH of a resource with updatedAt takes expectedUpdatedAt, 
 const UNPAGED: Readonly<Record<string, string>> = {
   'GET /analytics/breakdown': 'the largest 20, with a series each',
   'GET /analytics/top-nodes': 'the largest 50',
+  'GET /analytics/top-requests': 'the largest 50',
   'GET /analytics/top-sites': 'the largest 50',
   'GET /changes': 'the newest 20',
   'GET /platform-rules/hits': 'the most frequent 500',

@@ -33,6 +33,8 @@ type counter struct {
 	fared fared
 	grow  sync.Mutex
 	rules ruleFigures
+	// nil until something is listed.
+	lists atomic.Pointer[lists]
 }
 
 // cacheFigures count what the cache did for a site.

@@ -21,6 +21,7 @@ import (
 //	figure   kind 3, field, number of the row; value
 //	rule     kind 5, length of the text, number of the rule; 1 for one of the platform; its id
 //	gap      kind 4; from; 16 bytes more: to, 0. Unix seconds
+//	top      kind 6, length of the text and list, number of the row; requests; 8 bytes more and the text: bytes, key
 const (
 	segmentMagic = "svccnt1\n"
 	headerBytes  = 64
@@ -54,6 +55,7 @@ const (
 	kindFigure recordKind = 3
 	kindGap    recordKind = 4
 	kindRule   recordKind = 5
+	kindTop    recordKind = 6
 )
 
 // segmentState says how a segment ended.
@@ -203,6 +205,36 @@ func (s *segment) increase(at int, n uint64) {
 	order.PutUint64(s.data[at:], order.Uint64(s.data[at:])+n)
 }
 
+// A top record has its list behind the length of its text.
+const (
+	topLengthBits = 12
+	maxTopText    = topBytes + maxURL
+	topBytes      = 8
+)
+
+// addTop adds an entry of a list, and reports false when there is no room.
+func (s *segment) addTop(r *row, entry topEntry) bool {
+	var text [maxTopText]byte
+	order.PutUint64(text[:], entry.bytes)
+	length := topBytes + copy(text[topBytes:], entry.key)
+	if !s.put(kindTop, uint32(length)|uint32(entry.list)<<topLengthBits, r.number, entry.requests, string(text[:length]), gapReserve) {
+		return false
+	}
+	s.publish()
+	return true
+}
+
+// readTop adds an entry of a list to a minute, and reports whether it makes sense.
+func readTop(m *nodev1.SiteMinute, list nodev1.TopList, requests uint64, text []byte) bool {
+	if list <= nodev1.TopList_TOP_LIST_UNSPECIFIED || int(list) > listKinds || len(text) < topBytes {
+		return false
+	}
+	m.Tops = append(m.Tops, &nodev1.TopCount{
+		List: list, Key: cleaned(string(text[topBytes:]), maxURL), Requests: requests, BytesSent: order.Uint64(text),
+	})
+	return true
+}
+
 // addGap tells of a time of which something is missing.
 func (s *segment) addGap(g gap) bool {
 	at := s.used
@@ -296,13 +328,20 @@ func (c *contents) readRecords(data []byte) bool {
 		word, number, value := order.Uint32(data[at:]), order.Uint32(data[at+4:]), order.Uint64(data[at+8:])
 		kind, extra := recordKind(word), word>>8
 		size := recordBytes
-		hasText := kind == kindRow || kind == kindName || kind == kindRule
-		if hasText {
+		length, most := extra, uint32(maxText)
+		switch kind {
+		case kindRow, kindName, kindRule:
 			size += filled(int(extra))
-		} else if kind == kindGap {
+		case kindTop:
+			length, most = extra&(1<<topLengthBits-1), maxTopText
+			size += filled(int(length))
+		case kindGap:
 			size += recordBytes
+			length = 0
+		default:
+			length = 0
 		}
-		if extra > maxText && hasText || size > len(data)-at {
+		if length > most || size > len(data)-at {
 			return false
 		}
 		text := data[at+recordBytes : at+size]
@@ -322,6 +361,8 @@ func (c *contents) readRecords(data []byte) bool {
 			}
 		case kindFigure:
 			good = int(number) < len(c.minutes) && readFigure(c.minutes[number], field(extra), value, names, rules)
+		case kindTop:
+			good = int(number) < len(c.minutes) && readTop(c.minutes[number], nodev1.TopList(extra>>topLengthBits), value, text[:length])
 		case kindGap:
 			from, to := int64(value), int64(order.Uint64(text))
 			if good = from >= 0 && to >= from; good {

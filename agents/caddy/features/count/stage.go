@@ -49,8 +49,8 @@ func Answered(node *core.Core) exchange.ResponseStage {
 	}
 }
 
-// Finish counts how long an exchange took, tunnels excepted, what the cache sent of it, and what was marked since its answer
-// began.
+// Finish counts how long an exchange took, tunnels excepted, what the cache sent of it, who asked for what, and what was marked
+// since its answer began.
 func Finish(node *core.Core) exchange.FinishStage {
 	stats := Of(node)
 	return func(x *exchange.Exchange) {
@@ -64,9 +64,9 @@ func Finish(node *core.Core) exchange.FinishStage {
 			c.latency[exchange.LatencyBucket(time.Since(x.Begun))].Add(1)
 		}
 		if state, known := exchange.CacheStatus.Known(x); known && state.Hit {
-			_, sent := x.Traffic()
-			c.cached.hitBytes.Add(uint64(sent))
+			c.cached.hitBytes.Add(uint64(x.Sent()))
 		}
+		stats.lists.count(x, c)
 		c.Touch()
 	}
 }

@@ -38,6 +38,7 @@ type Stats struct {
 	fared   fared
 	failing failing
 	ruleLog ruleLog
+	lists   *topLists
 	last    time.Time
 	ended   bool
 }
@@ -48,6 +49,7 @@ var (
 			c.Log().Error("cannot write counts to disk; the edge continues to serve", zap.String("while", doing), zap.Error(err))
 		})
 		stats.log = c.Log()
+		stats.lists.geo = sync.OnceValue(func() exchange.Geo { return core.Find[exchange.Geo](c) })
 		return stats
 	})
 	counters = exchange.NewLive[counter]("counts")
@@ -61,6 +63,7 @@ func Of(c *core.Core) *Stats { return component.Of(c) }
 func newStats(folder string, now func() time.Time, tell func(doing string, err error)) *Stats {
 	s := &Stats{disk: realDisk{}, folder: folder, now: now, tell: tell, log: zap.NewNop()}
 	s.node = s.counter("")
+	s.lists = newTopLists(func() exchange.Geo { return nil })
 	return s
 }
 
@@ -148,6 +151,9 @@ func (s *Stats) flush() {
 			nowRequests, nowFailed := c.fared.worth()
 			s.failing.note(c, s.now(), nowRequests-min(requests, nowRequests), nowFailed-failed)
 		}
+		s.lists.take(minute, func(siteID string, of int64, entry topEntry) {
+			spool.put(siteID, of, func(segment *segment, r *row) bool { return segment.addTop(r, entry) })
+		})
 		s.failing.tell(s.now())
 		spool.current.flushed(now, spool.clock.offset())
 	})

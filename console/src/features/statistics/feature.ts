@@ -25,8 +25,8 @@ export default {
     {
       title: { en: 'Statistics of the last 24 hours', 'zh-CN': '最近 24 小时的统计' },
       words: {
-        en: 'analytics traffic errors 5xx latency cache hit ratio browsers',
-        'zh-CN': '分析 流量 错误 延迟 命中率 浏览器',
+        en: 'analytics traffic errors 5xx latency cache hit ratio browsers top urls paths countries networks referrers',
+        'zh-CN': '分析 流量 错误 延迟 命中率 浏览器 网址 国家 网络 来源',
       },
       to: '/traffic/statistics',
     },

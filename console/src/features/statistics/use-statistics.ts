@@ -31,13 +31,15 @@ export function useStatistics(period: Period<AnalyticsRange>, siteId: string) {
     async (signal) => {
       const time = input.value;
       const of = { ...time, ...(siteId !== '' && { siteId }) };
-      const [traffic, dimensions, sites, nodes] = await Promise.all([
+      const [traffic, dimensions, urls, addresses, sites, nodes] = await Promise.all([
         call(analytics.traffic, { ...of, ...(period.compare && { compare: true }) }, { signal }),
         call(analytics.dimensions, of, { signal }),
+        call(analytics.topRequests, { ...of, by: 'url' }, { signal }),
+        call(analytics.topRequests, { ...of, by: 'ip' }, { signal }),
         siteId === '' ? call(analytics.topSites, { ...time, limit: 10 }, { signal }) : null,
         siteId === '' ? call(analytics.topNodes, { ...time, limit: 10 }, { signal }) : null,
       ]);
-      return { traffic, dimensions, sites, nodes };
+      return { traffic, dimensions, urls, addresses, sites, nodes };
     },
     { watch: asked, everyMs: EVERY_MS },
   );

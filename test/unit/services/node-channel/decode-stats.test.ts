@@ -28,6 +28,15 @@ const minute = fc.record({
     }),
     { maxLength: 4 },
   ),
+  tops: fc.array(
+    fc.record({
+      list: fc.nat({ max: 9 }),
+      key: fc.string({ unit: 'grapheme' }),
+      requests: unsigned,
+      bytesSent: unsigned,
+    }),
+    { maxLength: 4 },
+  ),
 });
 const requests = fc.record({
   sequence: unsigned,
@@ -60,6 +69,12 @@ function general(bytes: Uint8Array) {
       counts: row.counts.map(({ count }) => Number(count)),
       latency: row.latency.map(Number),
       rules: row.rules.map(({ ruleId, platform, event, count }) => ({ ruleId, platform, event, count: Number(count) })),
+      tops: row.tops.map(({ list, key, requests, bytesSent }) => ({
+        list,
+        key,
+        requests: Number(requests),
+        bytesSent: Number(bytesSent),
+      })),
     })),
   };
 }
@@ -67,7 +82,7 @@ function general(bytes: Uint8Array) {
 function spread({ numbers, minutes, ...report }: CodedReport) {
   return {
     ...report,
-    minutes: minutes.map(({ at, statuses, names, latency, rules, ...row }) => {
+    minutes: minutes.map(({ at, statuses, names, latency, rules, tops, ...row }) => {
       const counts = at + 2 * statuses;
       const buckets = counts + names.length;
       return {
@@ -77,6 +92,7 @@ function spread({ numbers, minutes, ...report }: CodedReport) {
         counts: [...numbers.subarray(counts, buckets)],
         latency: [...numbers.subarray(buckets, buckets + latency)],
         rules,
+        tops,
       };
     }),
   };
@@ -109,6 +125,7 @@ test('what an agent encodes is read as the general decoder reads it', (t) => {
                 counts: [],
                 latency: [],
                 rules: [],
+                tops: [],
               },
             ],
             completeUntil: 0n,

@@ -3,7 +3,7 @@ import { laneOf, takeGroup } from '../../../../services/node-channel/stats-group
 
 const batch = (name: string, rows: number, completeUntil: number | null, rules = 0) => ({
   name,
-  batch: { rows: Array.from({ length: rows }) as never[], completeUntil, rules },
+  batch: { rows: Array.from({ length: rows }) as never[], completeUntil, rules, lists: 0 },
 });
 const late = (name: string, rows: number) => batch(name, rows, null);
 const current = (name: string, rows: number) => batch(name, rows, 1);

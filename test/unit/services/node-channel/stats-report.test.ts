@@ -2,11 +2,12 @@
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import { LATENCY_BOUNDS_MS } from '../../../../contract/latency-buckets.ts';
-import { ReportStatsRequestSchema, RuleEvent } from '../../../../proto/gen/svc/node/v1/node_pb.js';
+import { ReportStatsRequestSchema, RuleEvent, TopList } from '../../../../proto/gen/svc/node/v1/node_pb.js';
 import { decodeReportStats } from '../../../../services/node-channel/decode-stats.ts';
 import { RuleSums } from '../../../../services/node-channel/rule-sums.ts';
 import { readStatsReport } from '../../../../services/node-channel/stats-report.ts';
 import { StatsSums } from '../../../../services/node-channel/stats-sums.ts';
+import { TopSums } from '../../../../services/node-channel/top-sums.ts';
 
 const MINUTE = 60_000;
 const now = Date.parse('2026-03-10T12:34:56Z');
@@ -245,4 +246,71 @@ test('a batch beyond 20,000 counts of rules is refused', (t) => {
   const minutes = (rows: number) => Array.from({ length: rows }, () => row(minute, { rules }));
   t.is(read({ minutes: minutes(142) }).rules, 19_880);
   t.throws(() => read({ minutes: minutes(143) }), { message: /at most 20000 counts of rules/ });
+});
+
+const top = (list: TopList, key: string, requests = 1n, bytesSent = 10n) => ({ list, key, requests, bytesSent });
+
+test('entries of lists that no node of ours sends are left out', (t) => {
+  const good = [
+    top(TopList.URL, 'a.example/\u{1f600}"\\'),
+    top(TopList.ADDRESS, '2001:db8::1'),
+    top(TopList.COUNTRY, 'DE'),
+    top(TopList.NETWORK, '64500 Example'),
+    top(TopList.NETWORK, '64501'),
+    top(TopList.REFERRER, '__proto__'),
+  ];
+  const bad = [
+    top(TopList.UNSPECIFIED, 'a'),
+    top(99 as TopList, 'a'),
+    top(TopList.URL, ''),
+    top(TopList.URL, 'a\u0000b'),
+    top(TopList.URL, 'a\nb'),
+    top(TopList.URL, 'u'.repeat(513)),
+    top(TopList.URL, 'a', 0n),
+    top(TopList.URL, 'a', 2n ** 63n),
+    top(TopList.URL, 'a', 1n, 2n ** 63n),
+    top(TopList.ADDRESS, '1.2.3'),
+    top(TopList.COUNTRY, 'de'),
+    top(TopList.NETWORK, 'Example'),
+  ];
+  const { rows, lists } = read({ minutes: [row(minute, { tops: [...bad, ...good] })] });
+  t.deepEqual(
+    rows[0]!.tops.map(({ list, key }) => [list, key]),
+    good.map(({ list, key }) => [list, key]),
+  );
+  t.is(lists, 5);
+  const many = Array.from({ length: 1000 }, (_, at) => top(TopList.URL, `/${at}`));
+  t.is(read({ minutes: [row(minute, { tops: many })] }).rows[0]!.tops.length, 144);
+});
+
+test('lists are summed by site, minute and list, and once more of all sites; foreign and old ones are not', (t) => {
+  const sums = new TopSums(now);
+  const { rows } = read({
+    minutes: [
+      row(minute, { tops: [top(TopList.URL, 'a/'), top(TopList.COUNTRY, 'DE', 2n)] }),
+      row(minute, { tops: [top(TopList.URL, 'a/', 3n, 1n)] }),
+      row(minute, { siteId: 't', tops: [top(TopList.URL, 'a/', 4n)] }),
+      row(minute, { siteId: 'foreign', tops: [top(TopList.URL, 'f/')] }),
+      row(minute, { siteId: '', tops: [top(TopList.URL, 'n/')] }),
+      row(minute - 8 * 1440 * MINUTE, { tops: [top(TopList.URL, 'old/')] }),
+    ],
+  });
+  sums.add('c', rows, ({ siteId }) => siteId !== 'foreign');
+  const lines = sums.marks().map(({ siteId, list, minute: at, items }) => [siteId, list, at, JSON.parse(items)]);
+  t.deepEqual(lines, [
+    ['s', TopList.URL, minute, { 'a/': [4, 11] }],
+    ['s', TopList.COUNTRY, minute, { DE: [2, 10] }],
+    ['', TopList.URL, minute, { 'a/': [8, 21] }],
+    ['', TopList.COUNTRY, minute, { DE: [2, 10] }],
+    ['t', TopList.URL, minute, { 'a/': [4, 10] }],
+  ]);
+});
+
+test('a row that has lists alone counts nothing', (t) => {
+  const { rows, numbers } = read({
+    minutes: [{ siteId: 's', minute: BigInt(minute / 1000), tops: [top(TopList.URL, 'a/')] }],
+  });
+  const sums = new StatsSums();
+  sums.add('c', rows[0]!, numbers);
+  t.deepEqual([...sums.pieces(10)], []);
 });

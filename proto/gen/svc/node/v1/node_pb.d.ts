@@ -1364,6 +1364,14 @@ export declare type SiteMinute = Message<"svc.node.v1.SiteMinute"> & {
    * @generated from field: uint64 cache_hit_bytes = 12;
    */
   cacheHitBytes: bigint;
+
+  /**
+   * What the site was asked for most and by whom, from nodes with top-lists-v1, at most 20 of each list and 64 countries. They come
+   * after the minute.
+   *
+   * @generated from field: repeated svc.node.v1.TopCount tops = 13;
+   */
+  tops: TopCount[];
 };
 
 /**
@@ -1371,6 +1379,41 @@ export declare type SiteMinute = Message<"svc.node.v1.SiteMinute"> & {
  * Use `create(SiteMinuteSchema)` to create a new message.
  */
 export declare const SiteMinuteSchema: GenMessage<SiteMinute>;
+
+/**
+ * One entry of a list. The counts are at least that high: they begin when the key came into the list.
+ *
+ * @generated from message svc.node.v1.TopCount
+ */
+export declare type TopCount = Message<"svc.node.v1.TopCount"> & {
+  /**
+   * @generated from field: svc.node.v1.TopList list = 1;
+   */
+  list: TopList;
+
+  /**
+   * UTF-8 without control characters, at most 512 bytes.
+   *
+   * @generated from field: string key = 2;
+   */
+  key: string;
+
+  /**
+   * @generated from field: uint64 requests = 3;
+   */
+  requests: bigint;
+
+  /**
+   * @generated from field: uint64 bytes_sent = 4;
+   */
+  bytesSent: bigint;
+};
+
+/**
+ * Describes the message svc.node.v1.TopCount.
+ * Use `create(TopCountSchema)` to create a new message.
+ */
+export declare const TopCountSchema: GenMessage<TopCount>;
 
 /**
  * What became of requests under one rule. Rules of the platform count for the node, site_id "", and their log rules for
@@ -1451,6 +1494,54 @@ export declare type NamedCount = Message<"svc.node.v1.NamedCount"> & {
  * Use `create(NamedCountSchema)` to create a new message.
  */
 export declare const NamedCountSchema: GenMessage<NamedCount>;
+
+/**
+ * @generated from enum svc.node.v1.TopList
+ */
+export enum TopList {
+  /**
+   * @generated from enum value: TOP_LIST_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Host and path, without the query.
+   *
+   * @generated from enum value: TOP_LIST_URL = 1;
+   */
+  URL = 1,
+
+  /**
+   * @generated from enum value: TOP_LIST_ADDRESS = 2;
+   */
+  ADDRESS = 2,
+
+  /**
+   * Two capital letters.
+   *
+   * @generated from enum value: TOP_LIST_COUNTRY = 3;
+   */
+  COUNTRY = 3,
+
+  /**
+   * Number of the autonomous system, a space and its name.
+   *
+   * @generated from enum value: TOP_LIST_NETWORK = 4;
+   */
+  NETWORK = 4,
+
+  /**
+   * Host of the Referer field.
+   *
+   * @generated from enum value: TOP_LIST_REFERRER = 5;
+   */
+  REFERRER = 5,
+}
+
+/**
+ * Describes the enum svc.node.v1.TopList.
+ */
+export declare const TopListSchema: GenEnum<TopList>;
 
 /**
  * @generated from enum svc.node.v1.RuleEvent

@@ -23,6 +23,68 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type TopList int32
+
+const (
+	TopList_TOP_LIST_UNSPECIFIED TopList = 0
+	// Host and path, without the query.
+	TopList_TOP_LIST_URL     TopList = 1
+	TopList_TOP_LIST_ADDRESS TopList = 2
+	// Two capital letters.
+	TopList_TOP_LIST_COUNTRY TopList = 3
+	// Number of the autonomous system, a space and its name.
+	TopList_TOP_LIST_NETWORK TopList = 4
+	// Host of the Referer field.
+	TopList_TOP_LIST_REFERRER TopList = 5
+)
+
+// Enum value maps for TopList.
+var (
+	TopList_name = map[int32]string{
+		0: "TOP_LIST_UNSPECIFIED",
+		1: "TOP_LIST_URL",
+		2: "TOP_LIST_ADDRESS",
+		3: "TOP_LIST_COUNTRY",
+		4: "TOP_LIST_NETWORK",
+		5: "TOP_LIST_REFERRER",
+	}
+	TopList_value = map[string]int32{
+		"TOP_LIST_UNSPECIFIED": 0,
+		"TOP_LIST_URL":         1,
+		"TOP_LIST_ADDRESS":     2,
+		"TOP_LIST_COUNTRY":     3,
+		"TOP_LIST_NETWORK":     4,
+		"TOP_LIST_REFERRER":    5,
+	}
+)
+
+func (x TopList) Enum() *TopList {
+	p := new(TopList)
+	*p = x
+	return p
+}
+
+func (x TopList) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (TopList) Descriptor() protoreflect.EnumDescriptor {
+	return file_svc_node_v1_node_proto_enumTypes[0].Descriptor()
+}
+
+func (TopList) Type() protoreflect.EnumType {
+	return &file_svc_node_v1_node_proto_enumTypes[0]
+}
+
+func (x TopList) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use TopList.Descriptor instead.
+func (TopList) EnumDescriptor() ([]byte, []int) {
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{0}
+}
+
 type RuleEvent int32
 
 const (
@@ -75,11 +137,11 @@ func (x RuleEvent) String() string {
 }
 
 func (RuleEvent) Descriptor() protoreflect.EnumDescriptor {
-	return file_svc_node_v1_node_proto_enumTypes[0].Descriptor()
+	return file_svc_node_v1_node_proto_enumTypes[1].Descriptor()
 }
 
 func (RuleEvent) Type() protoreflect.EnumType {
-	return &file_svc_node_v1_node_proto_enumTypes[0]
+	return &file_svc_node_v1_node_proto_enumTypes[1]
 }
 
 func (x RuleEvent) Number() protoreflect.EnumNumber {
@@ -88,7 +150,7 @@ func (x RuleEvent) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RuleEvent.Descriptor instead.
 func (RuleEvent) EnumDescriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{0}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{1}
 }
 
 type EnrollRequest struct {
@@ -2595,6 +2657,9 @@ type SiteMinute struct {
 	CacheMisses uint64 `protobuf:"varint,11,opt,name=cache_misses,json=cacheMisses,proto3" json:"cache_misses,omitempty"`
 	// Part of bytes_sent: responses of hits, headers as HTTP/1.1 writes them. They count when the response has left.
 	CacheHitBytes uint64 `protobuf:"varint,12,opt,name=cache_hit_bytes,json=cacheHitBytes,proto3" json:"cache_hit_bytes,omitempty"`
+	// What the site was asked for most and by whom, from nodes with top-lists-v1, at most 20 of each list and 64 countries. They come
+	// after the minute.
+	Tops          []*TopCount `protobuf:"bytes,13,rep,name=tops,proto3" json:"tops,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2713,6 +2778,83 @@ func (x *SiteMinute) GetCacheHitBytes() uint64 {
 	return 0
 }
 
+func (x *SiteMinute) GetTops() []*TopCount {
+	if x != nil {
+		return x.Tops
+	}
+	return nil
+}
+
+// One entry of a list. The counts are at least that high: they begin when the key came into the list.
+type TopCount struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	List  TopList                `protobuf:"varint,1,opt,name=list,proto3,enum=svc.node.v1.TopList" json:"list,omitempty"`
+	// UTF-8 without control characters, at most 512 bytes.
+	Key           string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	Requests      uint64 `protobuf:"varint,3,opt,name=requests,proto3" json:"requests,omitempty"`
+	BytesSent     uint64 `protobuf:"varint,4,opt,name=bytes_sent,json=bytesSent,proto3" json:"bytes_sent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TopCount) Reset() {
+	*x = TopCount{}
+	mi := &file_svc_node_v1_node_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TopCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TopCount) ProtoMessage() {}
+
+func (x *TopCount) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_node_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TopCount.ProtoReflect.Descriptor instead.
+func (*TopCount) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *TopCount) GetList() TopList {
+	if x != nil {
+		return x.List
+	}
+	return TopList_TOP_LIST_UNSPECIFIED
+}
+
+func (x *TopCount) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *TopCount) GetRequests() uint64 {
+	if x != nil {
+		return x.Requests
+	}
+	return 0
+}
+
+func (x *TopCount) GetBytesSent() uint64 {
+	if x != nil {
+		return x.BytesSent
+	}
+	return 0
+}
+
 // What became of requests under one rule. Rules of the platform count for the node, site_id "", and their log rules for
 // the site too.
 type RuleCount struct {
@@ -2728,7 +2870,7 @@ type RuleCount struct {
 
 func (x *RuleCount) Reset() {
 	*x = RuleCount{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[33]
+	mi := &file_svc_node_v1_node_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2740,7 +2882,7 @@ func (x *RuleCount) String() string {
 func (*RuleCount) ProtoMessage() {}
 
 func (x *RuleCount) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[33]
+	mi := &file_svc_node_v1_node_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2753,7 +2895,7 @@ func (x *RuleCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleCount.ProtoReflect.Descriptor instead.
 func (*RuleCount) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{33}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RuleCount) GetRuleId() string {
@@ -2794,7 +2936,7 @@ type StatusCount struct {
 
 func (x *StatusCount) Reset() {
 	*x = StatusCount{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[34]
+	mi := &file_svc_node_v1_node_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2806,7 +2948,7 @@ func (x *StatusCount) String() string {
 func (*StatusCount) ProtoMessage() {}
 
 func (x *StatusCount) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[34]
+	mi := &file_svc_node_v1_node_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2819,7 +2961,7 @@ func (x *StatusCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusCount.ProtoReflect.Descriptor instead.
 func (*StatusCount) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{34}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *StatusCount) GetCode() uint32 {
@@ -2847,7 +2989,7 @@ type NamedCount struct {
 
 func (x *NamedCount) Reset() {
 	*x = NamedCount{}
-	mi := &file_svc_node_v1_node_proto_msgTypes[35]
+	mi := &file_svc_node_v1_node_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2859,7 +3001,7 @@ func (x *NamedCount) String() string {
 func (*NamedCount) ProtoMessage() {}
 
 func (x *NamedCount) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_node_proto_msgTypes[35]
+	mi := &file_svc_node_v1_node_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2872,7 +3014,7 @@ func (x *NamedCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamedCount.ProtoReflect.Descriptor instead.
 func (*NamedCount) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{35}
+	return file_svc_node_v1_node_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *NamedCount) GetName() string {
@@ -3091,7 +3233,7 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\facknowledged\x18\x01 \x01(\x04R\facknowledged\".\n" +
 	"\bStatsGap\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x03R\x04from\x12\x0e\n" +
-	"\x02to\x18\x02 \x01(\x03R\x02to\"\xb8\x03\n" +
+	"\x02to\x18\x02 \x01(\x03R\x02to\"\xe3\x03\n" +
 	"\n" +
 	"SiteMinute\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x16\n" +
@@ -3108,7 +3250,14 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"cache_hits\x18\n" +
 	" \x01(\x04R\tcacheHits\x12!\n" +
 	"\fcache_misses\x18\v \x01(\x04R\vcacheMisses\x12&\n" +
-	"\x0fcache_hit_bytes\x18\f \x01(\x04R\rcacheHitBytes\"\x84\x01\n" +
+	"\x0fcache_hit_bytes\x18\f \x01(\x04R\rcacheHitBytes\x12)\n" +
+	"\x04tops\x18\r \x03(\v2\x15.svc.node.v1.TopCountR\x04tops\"\x81\x01\n" +
+	"\bTopCount\x12(\n" +
+	"\x04list\x18\x01 \x01(\x0e2\x14.svc.node.v1.TopListR\x04list\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\tR\x03key\x12\x1a\n" +
+	"\brequests\x18\x03 \x01(\x04R\brequests\x12\x1d\n" +
+	"\n" +
+	"bytes_sent\x18\x04 \x01(\x04R\tbytesSent\"\x84\x01\n" +
 	"\tRuleCount\x12\x17\n" +
 	"\arule_id\x18\x01 \x01(\tR\x06ruleId\x12\x1a\n" +
 	"\bplatform\x18\x02 \x01(\bR\bplatform\x12,\n" +
@@ -3120,7 +3269,14 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\n" +
 	"NamedCount\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\x04R\x05count*\xd8\x01\n" +
+	"\x05count\x18\x02 \x01(\x04R\x05count*\x8e\x01\n" +
+	"\aTopList\x12\x18\n" +
+	"\x14TOP_LIST_UNSPECIFIED\x10\x00\x12\x10\n" +
+	"\fTOP_LIST_URL\x10\x01\x12\x14\n" +
+	"\x10TOP_LIST_ADDRESS\x10\x02\x12\x14\n" +
+	"\x10TOP_LIST_COUNTRY\x10\x03\x12\x14\n" +
+	"\x10TOP_LIST_NETWORK\x10\x04\x12\x15\n" +
+	"\x11TOP_LIST_REFERRER\x10\x05*\xd8\x01\n" +
 	"\tRuleEvent\x12\x1a\n" +
 	"\x16RULE_EVENT_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11RULE_EVENT_LOGGED\x10\x01\x12\x16\n" +
@@ -3168,183 +3324,187 @@ func file_svc_node_v1_node_proto_rawDescGZIP() []byte {
 	return file_svc_node_v1_node_proto_rawDescData
 }
 
-var file_svc_node_v1_node_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_svc_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_svc_node_v1_node_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_svc_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_svc_node_v1_node_proto_goTypes = []any{
-	(RuleEvent)(0),                       // 0: svc.node.v1.RuleEvent
-	(*EnrollRequest)(nil),                // 1: svc.node.v1.EnrollRequest
-	(*EnrollResponse)(nil),               // 2: svc.node.v1.EnrollResponse
-	(*RenewCertificateRequest)(nil),      // 3: svc.node.v1.RenewCertificateRequest
-	(*RenewCertificateResponse)(nil),     // 4: svc.node.v1.RenewCertificateResponse
-	(*NodeInfo)(nil),                     // 5: svc.node.v1.NodeInfo
-	(*GeoIp)(nil),                        // 6: svc.node.v1.GeoIp
-	(*GeoIpDatabase)(nil),                // 7: svc.node.v1.GeoIpDatabase
-	(*WatchRequest)(nil),                 // 8: svc.node.v1.WatchRequest
-	(*WatchEvent)(nil),                   // 9: svc.node.v1.WatchEvent
-	(*Ping)(nil),                         // 10: svc.node.v1.Ping
-	(*Target)(nil),                       // 11: svc.node.v1.Target
-	(*KeysChanged)(nil),                  // 12: svc.node.v1.KeysChanged
-	(*TasksPending)(nil),                 // 13: svc.node.v1.TasksPending
-	(*SettingsChanged)(nil),              // 14: svc.node.v1.SettingsChanged
-	(*HeartbeatRequest)(nil),             // 15: svc.node.v1.HeartbeatRequest
-	(*CacheUsage)(nil),                   // 16: svc.node.v1.CacheUsage
-	(*HeartbeatResponse)(nil),            // 17: svc.node.v1.HeartbeatResponse
-	(*VitalWatch)(nil),                   // 18: svc.node.v1.VitalWatch
-	(*ReportVitalsRequest)(nil),          // 19: svc.node.v1.ReportVitalsRequest
-	(*ReportVitalsResponse)(nil),         // 20: svc.node.v1.ReportVitalsResponse
-	(*Vitals)(nil),                       // 21: svc.node.v1.Vitals
-	(*FailingSite)(nil),                  // 22: svc.node.v1.FailingSite
-	(*OriginHealth)(nil),                 // 23: svc.node.v1.OriginHealth
-	(*OriginTraffic)(nil),                // 24: svc.node.v1.OriginTraffic
-	(*Metrics)(nil),                      // 25: svc.node.v1.Metrics
-	(*AppliedRequest)(nil),               // 26: svc.node.v1.AppliedRequest
-	(*FeedApplied)(nil),                  // 27: svc.node.v1.FeedApplied
-	(*Reached)(nil),                      // 28: svc.node.v1.Reached
-	(*AppliedResponse)(nil),              // 29: svc.node.v1.AppliedResponse
-	(*ReportStatsRequest)(nil),           // 30: svc.node.v1.ReportStatsRequest
-	(*ReportStatsResponse)(nil),          // 31: svc.node.v1.ReportStatsResponse
-	(*StatsGap)(nil),                     // 32: svc.node.v1.StatsGap
-	(*SiteMinute)(nil),                   // 33: svc.node.v1.SiteMinute
-	(*RuleCount)(nil),                    // 34: svc.node.v1.RuleCount
-	(*StatusCount)(nil),                  // 35: svc.node.v1.StatusCount
-	(*NamedCount)(nil),                   // 36: svc.node.v1.NamedCount
-	(*ConfigPosition)(nil),               // 37: svc.node.v1.ConfigPosition
-	(*BanPosition)(nil),                  // 38: svc.node.v1.BanPosition
-	(*AcmePosition)(nil),                 // 39: svc.node.v1.AcmePosition
-	(*FeedPosition)(nil),                 // 40: svc.node.v1.FeedPosition
-	(*FailedEntry)(nil),                  // 41: svc.node.v1.FailedEntry
-	(*BanStatus)(nil),                    // 42: svc.node.v1.BanStatus
-	(*GetConfigRequest)(nil),             // 43: svc.node.v1.GetConfigRequest
-	(*GetBansRequest)(nil),               // 44: svc.node.v1.GetBansRequest
-	(*ReportBansRequest)(nil),            // 45: svc.node.v1.ReportBansRequest
-	(*GetChallengeKeysRequest)(nil),      // 46: svc.node.v1.GetChallengeKeysRequest
-	(*GetCertificatesRequest)(nil),       // 47: svc.node.v1.GetCertificatesRequest
-	(*GetSessionTicketKeysRequest)(nil),  // 48: svc.node.v1.GetSessionTicketKeysRequest
-	(*GetAcmeTokensRequest)(nil),         // 49: svc.node.v1.GetAcmeTokensRequest
-	(*GetFeedRequest)(nil),               // 50: svc.node.v1.GetFeedRequest
-	(*ReportSecurityRequest)(nil),        // 51: svc.node.v1.ReportSecurityRequest
-	(*TakeTasksRequest)(nil),             // 52: svc.node.v1.TakeTasksRequest
-	(*ReportTasksRequest)(nil),           // 53: svc.node.v1.ReportTasksRequest
-	(*GetPrefetchRequest)(nil),           // 54: svc.node.v1.GetPrefetchRequest
-	(*GetPurgeSecretRequest)(nil),        // 55: svc.node.v1.GetPurgeSecretRequest
-	(*SubmitPurgeRequest)(nil),           // 56: svc.node.v1.SubmitPurgeRequest
-	(*ReportLogsRequest)(nil),            // 57: svc.node.v1.ReportLogsRequest
-	(*GetConfigResponse)(nil),            // 58: svc.node.v1.GetConfigResponse
-	(*GetBansResponse)(nil),              // 59: svc.node.v1.GetBansResponse
-	(*ReportBansResponse)(nil),           // 60: svc.node.v1.ReportBansResponse
-	(*GetChallengeKeysResponse)(nil),     // 61: svc.node.v1.GetChallengeKeysResponse
-	(*GetCertificatesResponse)(nil),      // 62: svc.node.v1.GetCertificatesResponse
-	(*GetSessionTicketKeysResponse)(nil), // 63: svc.node.v1.GetSessionTicketKeysResponse
-	(*GetAcmeTokensResponse)(nil),        // 64: svc.node.v1.GetAcmeTokensResponse
-	(*GetFeedResponse)(nil),              // 65: svc.node.v1.GetFeedResponse
-	(*ReportSecurityResponse)(nil),       // 66: svc.node.v1.ReportSecurityResponse
-	(*TakeTasksResponse)(nil),            // 67: svc.node.v1.TakeTasksResponse
-	(*ReportTasksResponse)(nil),          // 68: svc.node.v1.ReportTasksResponse
-	(*GetPrefetchResponse)(nil),          // 69: svc.node.v1.GetPrefetchResponse
-	(*GetPurgeSecretResponse)(nil),       // 70: svc.node.v1.GetPurgeSecretResponse
-	(*SubmitPurgeResponse)(nil),          // 71: svc.node.v1.SubmitPurgeResponse
-	(*ReportLogsResponse)(nil),           // 72: svc.node.v1.ReportLogsResponse
+	(TopList)(0),                         // 0: svc.node.v1.TopList
+	(RuleEvent)(0),                       // 1: svc.node.v1.RuleEvent
+	(*EnrollRequest)(nil),                // 2: svc.node.v1.EnrollRequest
+	(*EnrollResponse)(nil),               // 3: svc.node.v1.EnrollResponse
+	(*RenewCertificateRequest)(nil),      // 4: svc.node.v1.RenewCertificateRequest
+	(*RenewCertificateResponse)(nil),     // 5: svc.node.v1.RenewCertificateResponse
+	(*NodeInfo)(nil),                     // 6: svc.node.v1.NodeInfo
+	(*GeoIp)(nil),                        // 7: svc.node.v1.GeoIp
+	(*GeoIpDatabase)(nil),                // 8: svc.node.v1.GeoIpDatabase
+	(*WatchRequest)(nil),                 // 9: svc.node.v1.WatchRequest
+	(*WatchEvent)(nil),                   // 10: svc.node.v1.WatchEvent
+	(*Ping)(nil),                         // 11: svc.node.v1.Ping
+	(*Target)(nil),                       // 12: svc.node.v1.Target
+	(*KeysChanged)(nil),                  // 13: svc.node.v1.KeysChanged
+	(*TasksPending)(nil),                 // 14: svc.node.v1.TasksPending
+	(*SettingsChanged)(nil),              // 15: svc.node.v1.SettingsChanged
+	(*HeartbeatRequest)(nil),             // 16: svc.node.v1.HeartbeatRequest
+	(*CacheUsage)(nil),                   // 17: svc.node.v1.CacheUsage
+	(*HeartbeatResponse)(nil),            // 18: svc.node.v1.HeartbeatResponse
+	(*VitalWatch)(nil),                   // 19: svc.node.v1.VitalWatch
+	(*ReportVitalsRequest)(nil),          // 20: svc.node.v1.ReportVitalsRequest
+	(*ReportVitalsResponse)(nil),         // 21: svc.node.v1.ReportVitalsResponse
+	(*Vitals)(nil),                       // 22: svc.node.v1.Vitals
+	(*FailingSite)(nil),                  // 23: svc.node.v1.FailingSite
+	(*OriginHealth)(nil),                 // 24: svc.node.v1.OriginHealth
+	(*OriginTraffic)(nil),                // 25: svc.node.v1.OriginTraffic
+	(*Metrics)(nil),                      // 26: svc.node.v1.Metrics
+	(*AppliedRequest)(nil),               // 27: svc.node.v1.AppliedRequest
+	(*FeedApplied)(nil),                  // 28: svc.node.v1.FeedApplied
+	(*Reached)(nil),                      // 29: svc.node.v1.Reached
+	(*AppliedResponse)(nil),              // 30: svc.node.v1.AppliedResponse
+	(*ReportStatsRequest)(nil),           // 31: svc.node.v1.ReportStatsRequest
+	(*ReportStatsResponse)(nil),          // 32: svc.node.v1.ReportStatsResponse
+	(*StatsGap)(nil),                     // 33: svc.node.v1.StatsGap
+	(*SiteMinute)(nil),                   // 34: svc.node.v1.SiteMinute
+	(*TopCount)(nil),                     // 35: svc.node.v1.TopCount
+	(*RuleCount)(nil),                    // 36: svc.node.v1.RuleCount
+	(*StatusCount)(nil),                  // 37: svc.node.v1.StatusCount
+	(*NamedCount)(nil),                   // 38: svc.node.v1.NamedCount
+	(*ConfigPosition)(nil),               // 39: svc.node.v1.ConfigPosition
+	(*BanPosition)(nil),                  // 40: svc.node.v1.BanPosition
+	(*AcmePosition)(nil),                 // 41: svc.node.v1.AcmePosition
+	(*FeedPosition)(nil),                 // 42: svc.node.v1.FeedPosition
+	(*FailedEntry)(nil),                  // 43: svc.node.v1.FailedEntry
+	(*BanStatus)(nil),                    // 44: svc.node.v1.BanStatus
+	(*GetConfigRequest)(nil),             // 45: svc.node.v1.GetConfigRequest
+	(*GetBansRequest)(nil),               // 46: svc.node.v1.GetBansRequest
+	(*ReportBansRequest)(nil),            // 47: svc.node.v1.ReportBansRequest
+	(*GetChallengeKeysRequest)(nil),      // 48: svc.node.v1.GetChallengeKeysRequest
+	(*GetCertificatesRequest)(nil),       // 49: svc.node.v1.GetCertificatesRequest
+	(*GetSessionTicketKeysRequest)(nil),  // 50: svc.node.v1.GetSessionTicketKeysRequest
+	(*GetAcmeTokensRequest)(nil),         // 51: svc.node.v1.GetAcmeTokensRequest
+	(*GetFeedRequest)(nil),               // 52: svc.node.v1.GetFeedRequest
+	(*ReportSecurityRequest)(nil),        // 53: svc.node.v1.ReportSecurityRequest
+	(*TakeTasksRequest)(nil),             // 54: svc.node.v1.TakeTasksRequest
+	(*ReportTasksRequest)(nil),           // 55: svc.node.v1.ReportTasksRequest
+	(*GetPrefetchRequest)(nil),           // 56: svc.node.v1.GetPrefetchRequest
+	(*GetPurgeSecretRequest)(nil),        // 57: svc.node.v1.GetPurgeSecretRequest
+	(*SubmitPurgeRequest)(nil),           // 58: svc.node.v1.SubmitPurgeRequest
+	(*ReportLogsRequest)(nil),            // 59: svc.node.v1.ReportLogsRequest
+	(*GetConfigResponse)(nil),            // 60: svc.node.v1.GetConfigResponse
+	(*GetBansResponse)(nil),              // 61: svc.node.v1.GetBansResponse
+	(*ReportBansResponse)(nil),           // 62: svc.node.v1.ReportBansResponse
+	(*GetChallengeKeysResponse)(nil),     // 63: svc.node.v1.GetChallengeKeysResponse
+	(*GetCertificatesResponse)(nil),      // 64: svc.node.v1.GetCertificatesResponse
+	(*GetSessionTicketKeysResponse)(nil), // 65: svc.node.v1.GetSessionTicketKeysResponse
+	(*GetAcmeTokensResponse)(nil),        // 66: svc.node.v1.GetAcmeTokensResponse
+	(*GetFeedResponse)(nil),              // 67: svc.node.v1.GetFeedResponse
+	(*ReportSecurityResponse)(nil),       // 68: svc.node.v1.ReportSecurityResponse
+	(*TakeTasksResponse)(nil),            // 69: svc.node.v1.TakeTasksResponse
+	(*ReportTasksResponse)(nil),          // 70: svc.node.v1.ReportTasksResponse
+	(*GetPrefetchResponse)(nil),          // 71: svc.node.v1.GetPrefetchResponse
+	(*GetPurgeSecretResponse)(nil),       // 72: svc.node.v1.GetPurgeSecretResponse
+	(*SubmitPurgeResponse)(nil),          // 73: svc.node.v1.SubmitPurgeResponse
+	(*ReportLogsResponse)(nil),           // 74: svc.node.v1.ReportLogsResponse
 }
 var file_svc_node_v1_node_proto_depIdxs = []int32{
-	5,  // 0: svc.node.v1.EnrollRequest.info:type_name -> svc.node.v1.NodeInfo
-	6,  // 1: svc.node.v1.NodeInfo.geoip:type_name -> svc.node.v1.GeoIp
-	7,  // 2: svc.node.v1.GeoIp.country:type_name -> svc.node.v1.GeoIpDatabase
-	7,  // 3: svc.node.v1.GeoIp.asn:type_name -> svc.node.v1.GeoIpDatabase
-	37, // 4: svc.node.v1.WatchRequest.config:type_name -> svc.node.v1.ConfigPosition
-	38, // 5: svc.node.v1.WatchRequest.bans:type_name -> svc.node.v1.BanPosition
-	39, // 6: svc.node.v1.WatchRequest.acme:type_name -> svc.node.v1.AcmePosition
-	40, // 7: svc.node.v1.WatchRequest.feeds:type_name -> svc.node.v1.FeedPosition
-	10, // 8: svc.node.v1.WatchEvent.ping:type_name -> svc.node.v1.Ping
-	11, // 9: svc.node.v1.WatchEvent.target:type_name -> svc.node.v1.Target
-	12, // 10: svc.node.v1.WatchEvent.keys_changed:type_name -> svc.node.v1.KeysChanged
-	13, // 11: svc.node.v1.WatchEvent.tasks_pending:type_name -> svc.node.v1.TasksPending
-	14, // 12: svc.node.v1.WatchEvent.settings_changed:type_name -> svc.node.v1.SettingsChanged
-	37, // 13: svc.node.v1.Target.config:type_name -> svc.node.v1.ConfigPosition
-	38, // 14: svc.node.v1.Target.bans:type_name -> svc.node.v1.BanPosition
-	39, // 15: svc.node.v1.Target.acme:type_name -> svc.node.v1.AcmePosition
-	40, // 16: svc.node.v1.Target.feeds:type_name -> svc.node.v1.FeedPosition
-	5,  // 17: svc.node.v1.HeartbeatRequest.info:type_name -> svc.node.v1.NodeInfo
-	37, // 18: svc.node.v1.HeartbeatRequest.config:type_name -> svc.node.v1.ConfigPosition
-	41, // 19: svc.node.v1.HeartbeatRequest.failed:type_name -> svc.node.v1.FailedEntry
-	42, // 20: svc.node.v1.HeartbeatRequest.bans:type_name -> svc.node.v1.BanStatus
-	25, // 21: svc.node.v1.HeartbeatRequest.metrics:type_name -> svc.node.v1.Metrics
-	39, // 22: svc.node.v1.HeartbeatRequest.acme:type_name -> svc.node.v1.AcmePosition
-	22, // 23: svc.node.v1.HeartbeatRequest.failing_sites:type_name -> svc.node.v1.FailingSite
-	23, // 24: svc.node.v1.HeartbeatRequest.origin_health:type_name -> svc.node.v1.OriginHealth
-	24, // 25: svc.node.v1.HeartbeatRequest.origin_traffic:type_name -> svc.node.v1.OriginTraffic
-	16, // 26: svc.node.v1.HeartbeatRequest.cache:type_name -> svc.node.v1.CacheUsage
-	40, // 27: svc.node.v1.HeartbeatRequest.feeds:type_name -> svc.node.v1.FeedPosition
-	11, // 28: svc.node.v1.HeartbeatResponse.target:type_name -> svc.node.v1.Target
-	18, // 29: svc.node.v1.HeartbeatResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
-	37, // 30: svc.node.v1.ReportVitalsRequest.config:type_name -> svc.node.v1.ConfigPosition
-	21, // 31: svc.node.v1.ReportVitalsRequest.vitals:type_name -> svc.node.v1.Vitals
-	18, // 32: svc.node.v1.ReportVitalsResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
-	36, // 33: svc.node.v1.Vitals.edge_errors:type_name -> svc.node.v1.NamedCount
-	36, // 34: svc.node.v1.OriginTraffic.failures:type_name -> svc.node.v1.NamedCount
-	37, // 35: svc.node.v1.AppliedRequest.config:type_name -> svc.node.v1.ConfigPosition
-	38, // 36: svc.node.v1.AppliedRequest.bans:type_name -> svc.node.v1.BanPosition
-	41, // 37: svc.node.v1.AppliedRequest.failed:type_name -> svc.node.v1.FailedEntry
-	28, // 38: svc.node.v1.AppliedRequest.config_steps:type_name -> svc.node.v1.Reached
-	28, // 39: svc.node.v1.AppliedRequest.bans_steps:type_name -> svc.node.v1.Reached
-	39, // 40: svc.node.v1.AppliedRequest.acme:type_name -> svc.node.v1.AcmePosition
-	27, // 41: svc.node.v1.AppliedRequest.feeds:type_name -> svc.node.v1.FeedApplied
-	40, // 42: svc.node.v1.FeedApplied.position:type_name -> svc.node.v1.FeedPosition
-	28, // 43: svc.node.v1.FeedApplied.steps:type_name -> svc.node.v1.Reached
-	33, // 44: svc.node.v1.ReportStatsRequest.minutes:type_name -> svc.node.v1.SiteMinute
-	32, // 45: svc.node.v1.ReportStatsRequest.gaps:type_name -> svc.node.v1.StatsGap
-	35, // 46: svc.node.v1.SiteMinute.statuses:type_name -> svc.node.v1.StatusCount
-	36, // 47: svc.node.v1.SiteMinute.counts:type_name -> svc.node.v1.NamedCount
-	34, // 48: svc.node.v1.SiteMinute.rules:type_name -> svc.node.v1.RuleCount
-	0,  // 49: svc.node.v1.RuleCount.event:type_name -> svc.node.v1.RuleEvent
-	1,  // 50: svc.node.v1.NodeService.Enroll:input_type -> svc.node.v1.EnrollRequest
-	3,  // 51: svc.node.v1.NodeService.RenewCertificate:input_type -> svc.node.v1.RenewCertificateRequest
-	8,  // 52: svc.node.v1.NodeService.Watch:input_type -> svc.node.v1.WatchRequest
-	15, // 53: svc.node.v1.NodeService.Heartbeat:input_type -> svc.node.v1.HeartbeatRequest
-	26, // 54: svc.node.v1.NodeService.Applied:input_type -> svc.node.v1.AppliedRequest
-	43, // 55: svc.node.v1.NodeService.GetConfig:input_type -> svc.node.v1.GetConfigRequest
-	44, // 56: svc.node.v1.NodeService.GetBans:input_type -> svc.node.v1.GetBansRequest
-	45, // 57: svc.node.v1.NodeService.ReportBans:input_type -> svc.node.v1.ReportBansRequest
-	30, // 58: svc.node.v1.NodeService.ReportStats:input_type -> svc.node.v1.ReportStatsRequest
-	46, // 59: svc.node.v1.NodeService.GetChallengeKeys:input_type -> svc.node.v1.GetChallengeKeysRequest
-	47, // 60: svc.node.v1.NodeService.GetCertificates:input_type -> svc.node.v1.GetCertificatesRequest
-	48, // 61: svc.node.v1.NodeService.GetSessionTicketKeys:input_type -> svc.node.v1.GetSessionTicketKeysRequest
-	49, // 62: svc.node.v1.NodeService.GetAcmeTokens:input_type -> svc.node.v1.GetAcmeTokensRequest
-	50, // 63: svc.node.v1.NodeService.GetFeed:input_type -> svc.node.v1.GetFeedRequest
-	51, // 64: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
-	19, // 65: svc.node.v1.NodeService.ReportVitals:input_type -> svc.node.v1.ReportVitalsRequest
-	52, // 66: svc.node.v1.NodeService.TakeTasks:input_type -> svc.node.v1.TakeTasksRequest
-	53, // 67: svc.node.v1.NodeService.ReportTasks:input_type -> svc.node.v1.ReportTasksRequest
-	54, // 68: svc.node.v1.NodeService.GetPrefetch:input_type -> svc.node.v1.GetPrefetchRequest
-	55, // 69: svc.node.v1.NodeService.GetPurgeSecret:input_type -> svc.node.v1.GetPurgeSecretRequest
-	56, // 70: svc.node.v1.NodeService.SubmitPurge:input_type -> svc.node.v1.SubmitPurgeRequest
-	57, // 71: svc.node.v1.NodeService.ReportLogs:input_type -> svc.node.v1.ReportLogsRequest
-	2,  // 72: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
-	4,  // 73: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
-	9,  // 74: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
-	17, // 75: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
-	29, // 76: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
-	58, // 77: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
-	59, // 78: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
-	60, // 79: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
-	31, // 80: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
-	61, // 81: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
-	62, // 82: svc.node.v1.NodeService.GetCertificates:output_type -> svc.node.v1.GetCertificatesResponse
-	63, // 83: svc.node.v1.NodeService.GetSessionTicketKeys:output_type -> svc.node.v1.GetSessionTicketKeysResponse
-	64, // 84: svc.node.v1.NodeService.GetAcmeTokens:output_type -> svc.node.v1.GetAcmeTokensResponse
-	65, // 85: svc.node.v1.NodeService.GetFeed:output_type -> svc.node.v1.GetFeedResponse
-	66, // 86: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
-	20, // 87: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
-	67, // 88: svc.node.v1.NodeService.TakeTasks:output_type -> svc.node.v1.TakeTasksResponse
-	68, // 89: svc.node.v1.NodeService.ReportTasks:output_type -> svc.node.v1.ReportTasksResponse
-	69, // 90: svc.node.v1.NodeService.GetPrefetch:output_type -> svc.node.v1.GetPrefetchResponse
-	70, // 91: svc.node.v1.NodeService.GetPurgeSecret:output_type -> svc.node.v1.GetPurgeSecretResponse
-	71, // 92: svc.node.v1.NodeService.SubmitPurge:output_type -> svc.node.v1.SubmitPurgeResponse
-	72, // 93: svc.node.v1.NodeService.ReportLogs:output_type -> svc.node.v1.ReportLogsResponse
-	72, // [72:94] is the sub-list for method output_type
-	50, // [50:72] is the sub-list for method input_type
-	50, // [50:50] is the sub-list for extension type_name
-	50, // [50:50] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	6,  // 0: svc.node.v1.EnrollRequest.info:type_name -> svc.node.v1.NodeInfo
+	7,  // 1: svc.node.v1.NodeInfo.geoip:type_name -> svc.node.v1.GeoIp
+	8,  // 2: svc.node.v1.GeoIp.country:type_name -> svc.node.v1.GeoIpDatabase
+	8,  // 3: svc.node.v1.GeoIp.asn:type_name -> svc.node.v1.GeoIpDatabase
+	39, // 4: svc.node.v1.WatchRequest.config:type_name -> svc.node.v1.ConfigPosition
+	40, // 5: svc.node.v1.WatchRequest.bans:type_name -> svc.node.v1.BanPosition
+	41, // 6: svc.node.v1.WatchRequest.acme:type_name -> svc.node.v1.AcmePosition
+	42, // 7: svc.node.v1.WatchRequest.feeds:type_name -> svc.node.v1.FeedPosition
+	11, // 8: svc.node.v1.WatchEvent.ping:type_name -> svc.node.v1.Ping
+	12, // 9: svc.node.v1.WatchEvent.target:type_name -> svc.node.v1.Target
+	13, // 10: svc.node.v1.WatchEvent.keys_changed:type_name -> svc.node.v1.KeysChanged
+	14, // 11: svc.node.v1.WatchEvent.tasks_pending:type_name -> svc.node.v1.TasksPending
+	15, // 12: svc.node.v1.WatchEvent.settings_changed:type_name -> svc.node.v1.SettingsChanged
+	39, // 13: svc.node.v1.Target.config:type_name -> svc.node.v1.ConfigPosition
+	40, // 14: svc.node.v1.Target.bans:type_name -> svc.node.v1.BanPosition
+	41, // 15: svc.node.v1.Target.acme:type_name -> svc.node.v1.AcmePosition
+	42, // 16: svc.node.v1.Target.feeds:type_name -> svc.node.v1.FeedPosition
+	6,  // 17: svc.node.v1.HeartbeatRequest.info:type_name -> svc.node.v1.NodeInfo
+	39, // 18: svc.node.v1.HeartbeatRequest.config:type_name -> svc.node.v1.ConfigPosition
+	43, // 19: svc.node.v1.HeartbeatRequest.failed:type_name -> svc.node.v1.FailedEntry
+	44, // 20: svc.node.v1.HeartbeatRequest.bans:type_name -> svc.node.v1.BanStatus
+	26, // 21: svc.node.v1.HeartbeatRequest.metrics:type_name -> svc.node.v1.Metrics
+	41, // 22: svc.node.v1.HeartbeatRequest.acme:type_name -> svc.node.v1.AcmePosition
+	23, // 23: svc.node.v1.HeartbeatRequest.failing_sites:type_name -> svc.node.v1.FailingSite
+	24, // 24: svc.node.v1.HeartbeatRequest.origin_health:type_name -> svc.node.v1.OriginHealth
+	25, // 25: svc.node.v1.HeartbeatRequest.origin_traffic:type_name -> svc.node.v1.OriginTraffic
+	17, // 26: svc.node.v1.HeartbeatRequest.cache:type_name -> svc.node.v1.CacheUsage
+	42, // 27: svc.node.v1.HeartbeatRequest.feeds:type_name -> svc.node.v1.FeedPosition
+	12, // 28: svc.node.v1.HeartbeatResponse.target:type_name -> svc.node.v1.Target
+	19, // 29: svc.node.v1.HeartbeatResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
+	39, // 30: svc.node.v1.ReportVitalsRequest.config:type_name -> svc.node.v1.ConfigPosition
+	22, // 31: svc.node.v1.ReportVitalsRequest.vitals:type_name -> svc.node.v1.Vitals
+	19, // 32: svc.node.v1.ReportVitalsResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
+	38, // 33: svc.node.v1.Vitals.edge_errors:type_name -> svc.node.v1.NamedCount
+	38, // 34: svc.node.v1.OriginTraffic.failures:type_name -> svc.node.v1.NamedCount
+	39, // 35: svc.node.v1.AppliedRequest.config:type_name -> svc.node.v1.ConfigPosition
+	40, // 36: svc.node.v1.AppliedRequest.bans:type_name -> svc.node.v1.BanPosition
+	43, // 37: svc.node.v1.AppliedRequest.failed:type_name -> svc.node.v1.FailedEntry
+	29, // 38: svc.node.v1.AppliedRequest.config_steps:type_name -> svc.node.v1.Reached
+	29, // 39: svc.node.v1.AppliedRequest.bans_steps:type_name -> svc.node.v1.Reached
+	41, // 40: svc.node.v1.AppliedRequest.acme:type_name -> svc.node.v1.AcmePosition
+	28, // 41: svc.node.v1.AppliedRequest.feeds:type_name -> svc.node.v1.FeedApplied
+	42, // 42: svc.node.v1.FeedApplied.position:type_name -> svc.node.v1.FeedPosition
+	29, // 43: svc.node.v1.FeedApplied.steps:type_name -> svc.node.v1.Reached
+	34, // 44: svc.node.v1.ReportStatsRequest.minutes:type_name -> svc.node.v1.SiteMinute
+	33, // 45: svc.node.v1.ReportStatsRequest.gaps:type_name -> svc.node.v1.StatsGap
+	37, // 46: svc.node.v1.SiteMinute.statuses:type_name -> svc.node.v1.StatusCount
+	38, // 47: svc.node.v1.SiteMinute.counts:type_name -> svc.node.v1.NamedCount
+	36, // 48: svc.node.v1.SiteMinute.rules:type_name -> svc.node.v1.RuleCount
+	35, // 49: svc.node.v1.SiteMinute.tops:type_name -> svc.node.v1.TopCount
+	0,  // 50: svc.node.v1.TopCount.list:type_name -> svc.node.v1.TopList
+	1,  // 51: svc.node.v1.RuleCount.event:type_name -> svc.node.v1.RuleEvent
+	2,  // 52: svc.node.v1.NodeService.Enroll:input_type -> svc.node.v1.EnrollRequest
+	4,  // 53: svc.node.v1.NodeService.RenewCertificate:input_type -> svc.node.v1.RenewCertificateRequest
+	9,  // 54: svc.node.v1.NodeService.Watch:input_type -> svc.node.v1.WatchRequest
+	16, // 55: svc.node.v1.NodeService.Heartbeat:input_type -> svc.node.v1.HeartbeatRequest
+	27, // 56: svc.node.v1.NodeService.Applied:input_type -> svc.node.v1.AppliedRequest
+	45, // 57: svc.node.v1.NodeService.GetConfig:input_type -> svc.node.v1.GetConfigRequest
+	46, // 58: svc.node.v1.NodeService.GetBans:input_type -> svc.node.v1.GetBansRequest
+	47, // 59: svc.node.v1.NodeService.ReportBans:input_type -> svc.node.v1.ReportBansRequest
+	31, // 60: svc.node.v1.NodeService.ReportStats:input_type -> svc.node.v1.ReportStatsRequest
+	48, // 61: svc.node.v1.NodeService.GetChallengeKeys:input_type -> svc.node.v1.GetChallengeKeysRequest
+	49, // 62: svc.node.v1.NodeService.GetCertificates:input_type -> svc.node.v1.GetCertificatesRequest
+	50, // 63: svc.node.v1.NodeService.GetSessionTicketKeys:input_type -> svc.node.v1.GetSessionTicketKeysRequest
+	51, // 64: svc.node.v1.NodeService.GetAcmeTokens:input_type -> svc.node.v1.GetAcmeTokensRequest
+	52, // 65: svc.node.v1.NodeService.GetFeed:input_type -> svc.node.v1.GetFeedRequest
+	53, // 66: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
+	20, // 67: svc.node.v1.NodeService.ReportVitals:input_type -> svc.node.v1.ReportVitalsRequest
+	54, // 68: svc.node.v1.NodeService.TakeTasks:input_type -> svc.node.v1.TakeTasksRequest
+	55, // 69: svc.node.v1.NodeService.ReportTasks:input_type -> svc.node.v1.ReportTasksRequest
+	56, // 70: svc.node.v1.NodeService.GetPrefetch:input_type -> svc.node.v1.GetPrefetchRequest
+	57, // 71: svc.node.v1.NodeService.GetPurgeSecret:input_type -> svc.node.v1.GetPurgeSecretRequest
+	58, // 72: svc.node.v1.NodeService.SubmitPurge:input_type -> svc.node.v1.SubmitPurgeRequest
+	59, // 73: svc.node.v1.NodeService.ReportLogs:input_type -> svc.node.v1.ReportLogsRequest
+	3,  // 74: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
+	5,  // 75: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
+	10, // 76: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
+	18, // 77: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
+	30, // 78: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
+	60, // 79: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
+	61, // 80: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
+	62, // 81: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
+	32, // 82: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
+	63, // 83: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
+	64, // 84: svc.node.v1.NodeService.GetCertificates:output_type -> svc.node.v1.GetCertificatesResponse
+	65, // 85: svc.node.v1.NodeService.GetSessionTicketKeys:output_type -> svc.node.v1.GetSessionTicketKeysResponse
+	66, // 86: svc.node.v1.NodeService.GetAcmeTokens:output_type -> svc.node.v1.GetAcmeTokensResponse
+	67, // 87: svc.node.v1.NodeService.GetFeed:output_type -> svc.node.v1.GetFeedResponse
+	68, // 88: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
+	21, // 89: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
+	69, // 90: svc.node.v1.NodeService.TakeTasks:output_type -> svc.node.v1.TakeTasksResponse
+	70, // 91: svc.node.v1.NodeService.ReportTasks:output_type -> svc.node.v1.ReportTasksResponse
+	71, // 92: svc.node.v1.NodeService.GetPrefetch:output_type -> svc.node.v1.GetPrefetchResponse
+	72, // 93: svc.node.v1.NodeService.GetPurgeSecret:output_type -> svc.node.v1.GetPurgeSecretResponse
+	73, // 94: svc.node.v1.NodeService.SubmitPurge:output_type -> svc.node.v1.SubmitPurgeResponse
+	74, // 95: svc.node.v1.NodeService.ReportLogs:output_type -> svc.node.v1.ReportLogsResponse
+	74, // [74:96] is the sub-list for method output_type
+	52, // [52:74] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_svc_node_v1_node_proto_init() }
@@ -3376,8 +3536,8 @@ func file_svc_node_v1_node_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_node_v1_node_proto_rawDesc), len(file_svc_node_v1_node_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   36,
+			NumEnums:      2,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
