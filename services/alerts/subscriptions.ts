@@ -12,8 +12,8 @@ import {
   updateSubscription,
 } from '../../models/alerts/alert-subscription.ts';
 import { recordAudit } from '../../models/audit/audit-entry.ts';
-import { holdSites } from '../../models/cache/purge-sites.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
+import { holdSites } from '../../models/sites/hold-sites.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { type Tx, write } from '../../runtime/write.ts';

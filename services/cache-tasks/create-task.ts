@@ -6,7 +6,8 @@ import { type CacheTaskRow, insertCacheTask, insertTaskPlace, type TaskPlace } f
 import { addPrefetches } from '../../models/cache/prefetch-node.ts';
 import { addPurge, type Purge, type PurgeTarget } from '../../models/cache/purge.ts';
 import { type PurgeNodes, readPurgeNodes } from '../../models/cache/purge-nodes.ts';
-import { type HostSite, holdSites, sitesById, sitesOfHosts } from '../../models/cache/purge-sites.ts';
+import { type HostSite, sitesById, sitesOfHosts } from '../../models/cache/purge-sites.ts';
+import { holdSites } from '../../models/sites/hold-sites.ts';
 import { PurgeScope } from '../../proto/gen/svc/node/v1/purges_pb.js';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
