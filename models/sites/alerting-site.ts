@@ -26,7 +26,8 @@ export interface ErrorShare {
 
 /**
  * Enabled sites where so many of the responses of the last minutes were 5xx, in percent. Nodes tell of a minute within two, so the
- * window ends two minutes ago. Costs follow the sites with 5xx.
+ * window ends two minutes ago. Costs follow the sites with 5xx: their rows
+ * alone are in an index.
  */
 export async function sitesWithErrors(
   sql: Knex,
@@ -38,11 +39,8 @@ export async function sitesWithErrors(
        select date_trunc('minute', now()) - make_interval(mins => :minutes + 1) as begins,
            date_trunc('minute', now()) - interval '1 minute' as ends
      ), failing as materialized (
-       select u.site_id, sum((select coalesce(sum(c.value::bigint), 0) from jsonb_each_text(u.statuses) c
-           where c.key like '5__')) as failed
-         from usage_minute u, span
-        where u.minute >= span.begins and u.minute < span.ends and u.site_id <> ''
-          and u.statuses::text ~ '"5[0-9]{2}":'
+       select u.site_id, sum(u.failed) as failed from usage_minute u, span
+        where u.minute >= span.begins and u.minute < span.ends and u.site_id <> '' and u.failed > 0
         group by 1
      )
      select s.id, floor(100 * f.failed / total.requests)::int as percent

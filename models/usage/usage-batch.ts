@@ -16,6 +16,8 @@ export interface SummedMinute {
   cacheMisses: number;
   /** Decimal. */
   cacheHitBytes: string;
+  /** Responses with status 5xx. */
+  failed: number;
   /** JSON objects of counts; null: none. */
   statuses: string | null;
   counts: string | null;
@@ -111,6 +113,7 @@ const COLUMNS = [
   'cache_hits',
   'cache_misses',
   'cache_hit_bytes',
+  'failed',
 ];
 
 /**
@@ -138,6 +141,7 @@ export async function appendMinutes(
     sum.cacheHits,
     sum.cacheMisses,
     sum.cacheHitBytes,
+    sum.failed,
   ]);
   await copyIn(client, 'usage_minute', COLUMNS, rows);
   await markMinutes(client, kept);

@@ -98,11 +98,18 @@ function written(sum: Sum): Omit<SummedMinute, 'clusterId' | 'siteId' | 'minute'
     cacheHits: sum.cacheHits,
     cacheMisses: sum.cacheMisses,
     cacheHitBytes: sum.cacheHitBytes.toString(),
+    failed: failedOf(statuses),
     statuses: asObject(statuses),
     counts: asObject(counts),
     latency: latency.length > 0 ? `{${latency.join()}}` : null,
     of: sum,
   };
+}
+
+function failedOf(statuses: ReadonlyMap<number, number>): number {
+  let failed = 0;
+  for (const [code, n] of statuses) if (code >= 500) failed += n;
+  return failed;
 }
 
 /** JSON of counts by numbers or names, none of which needs escaping; null: there are none. */

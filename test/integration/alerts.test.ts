@@ -151,9 +151,9 @@ const causes: Readonly<Record<string, Cause>> = {
     begin: async () => {
       await makeUsagePartitions(api.sql, new Date());
       await api.sql.raw(
-        `insert into usage_minute (minute, site_id, cluster_id, requests, bytes_sent, bytes_received, statuses)
-         select date_trunc('minute', now()) - interval '3 minutes', ?, ?, r, 0, 0, s::jsonb
-           from (values (99, '{"200": 80, "502": 10, "599": 9}'), (1, '{"500": 1}')) as v(r, s)`,
+        `insert into usage_minute (minute, site_id, cluster_id, requests, bytes_sent, bytes_received, failed)
+         select date_trunc('minute', now()) - interval '3 minutes', ?, ?, r, 0, 0, f
+           from (values (99, 19), (1, 1)) as v(r, f)`,
         [siteId, clusterId],
       );
       return `site_id=${siteId}`;

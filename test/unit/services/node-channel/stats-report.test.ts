@@ -109,7 +109,7 @@ test('batches of a second are summed by cluster, site and minute', (t) => {
   for (let turn = 0; turn < 6; turn++) for (const each of rows) sums.add('c', each, numbers);
   sums.add('d', rows[0]!, numbers);
   const cached = { cacheHits: 0, cacheMisses: 0, cacheHitBytes: '0' };
-  const none = { bytesReceived: '0', ...cached, counts: null, siteId: 's' };
+  const none = { bytesReceived: '0', ...cached, failed: 0, counts: null, siteId: 's' };
   t.deepEqual(
     [...sums.pieces(2)].map(({ length }) => length),
     [2, 1],
@@ -313,4 +313,25 @@ test('a row that has lists alone counts nothing', (t) => {
   const sums = new StatsSums();
   sums.add('c', rows[0]!, numbers);
   t.deepEqual([...sums.pieces(10)], []);
+});
+
+test('of each sum the responses with status 5xx are told apart', (t) => {
+  const sums = new StatsSums();
+  const { rows, numbers } = read({
+    minutes: [
+      row(minute, {
+        statuses: [
+          { code: 200, count: 5n },
+          { code: 500, count: 1n },
+          { code: 599, count: 2n },
+        ],
+      }),
+    ],
+  });
+  sums.add('c', rows[0]!, numbers);
+  sums.add('c', rows[0]!, numbers);
+  t.deepEqual(
+    [...sums.pieces(10)].flat().map(({ failed }) => failed),
+    [6],
+  );
 });
