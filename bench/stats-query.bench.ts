@@ -66,7 +66,7 @@ async function fill(sql: Knex, sites: number): Promise<void> {
   await sql.raw(
     `insert into traffic_hour (${COLUMNS})
        select 'site', 'site-' || s, h, 1000 + s % 97, 40000000, 600000, 700, 200, 0, 900, 50, 45, 5,
-           '{"s:200":900,"s:304":50,"s:404":45,"s:502":5,"n:cache.HIT":700,"n:cache.MISS":200,"n:http.2":900,"n:http.1.1":100,
+           '{"s:200":900,"s:304":50,"s:404":45,"s:502":5,"n:http.2":900,"n:http.1.1":100,
              "n:tls.1.3":1000,"n:browser.chrome":700,"n:browser.safari":300,"n:os.windows":500,"n:os.ios":500,
              "n:device.desktop":600,"n:device.mobile":400,"n:failed.origin-timeout":5,"n:blocked.waf":12,
              "l:0":100,"l:1":300,"l:2":200,"l:4":200,"l:6":100,"l:9":80,"l:12":20,"n:origin-latency.6":150,

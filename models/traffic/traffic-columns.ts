@@ -15,10 +15,6 @@ export const AMOUNTS = [
 ] as const;
 export type Amount = (typeof AMOUNTS)[number];
 
-/** Words of X-Cache of responses from the cache, and of those that might have been. */
-export const HIT_COUNTS = ['cache.HIT', 'cache.STALE', 'cache.UPDATING', 'cache.REVALIDATED'] as const;
-export const MISS_COUNTS = ['cache.MISS', 'cache.EXPIRED'] as const;
-
 /** Lengths of the sums in seconds, with the tables that hold them. */
 export const LEVELS = {
   60: 'traffic_minute',

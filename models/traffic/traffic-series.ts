@@ -35,6 +35,8 @@ export interface TrafficAsked {
 const LONGEST_TAIL = `interval '1 hour'`;
 const epochMs = (column: string) => `date_part('epoch', ${column}) * 1000`;
 const timeOf = (ms: number) => `timestamptz '${new Date(ms).toISOString()}'`;
+/** Of minutes, classes are in the statuses alone. */
+const OF_MINUTES = AMOUNTS.map((amount) => (/^s\d$/.test(amount) ? `0 as ${amount}` : `${amount}::float8`)).join(', ');
 const SUMMED = AMOUNTS.map((amount) => `${amount}::float8`).join(', ');
 
 interface Row extends Record<(typeof AMOUNTS)[number], number> {
@@ -47,8 +49,8 @@ interface Row extends Record<(typeof AMOUNTS)[number], number> {
 }
 
 /**
- * Sums with traffic, in no order. Of sites also minutes that are in no sum yet, which have figures alone instead of hits,
- * misses and classes. All of one moment.
+ * Sums with traffic, in no order. Of sites also minutes that are in no sum yet, which have figures alone instead of
+ * classes. All of one moment.
  */
 export async function trafficRows(sql: Knex, asked: TrafficAsked): Promise<TrafficRow[]> {
   const { rows } = await sql.raw<{ rows: Row[] }>(asked.kind === 'site' ? ofSites(asked) : sums(asked, asked.to), {
@@ -67,19 +69,10 @@ function sums({ kind, from, seconds }: TrafficAsked, to: number): string {
 function ofSites(asked: TrafficAsked): string {
   const { from, to, seconds } = asked;
   const minutes = (since: string) =>
-    `select site_id, ${epochMs('minute')}, requests::float8, bytes_sent::float8, bytes_received::float8,
-        ${AMOUNTS.slice(3)
-          .map(() => '0')
-          .join(', ')}, null, statuses, counts, latency::text[]
-      from usage_minute where site_id = any(:ids) and minute >= ${since} and minute < ${timeOf(to)}`;
-  if (seconds === 60) {
-    return `select site_id as id, ${epochMs('minute')} as start, requests::float8, bytes_sent::float8, bytes_received::float8,
-        ${AMOUNTS.slice(3)
-          .map((amount) => `0 as ${amount}`)
-          .join(', ')}, null::jsonb as figures, statuses, counts,
+    `select site_id as id, ${epochMs('minute')} as start, ${OF_MINUTES}, null::jsonb as figures, statuses, counts,
         latency::text[]
-      from usage_minute where site_id = any(:ids) and minute >= ${timeOf(from)} and minute < ${timeOf(to)}`;
-  }
+      from usage_minute where site_id = any(:ids) and minute >= ${since} and minute < ${timeOf(to)}`;
+  if (seconds === 60) return minutes(timeOf(from));
   return `${sums(asked, to)} union all ${minutes(
     `(select greatest(summed_until, now() - ${LONGEST_TAIL}) from traffic_state)`,
   )}`;

@@ -1,7 +1,7 @@
 // Sums of sites: a closed window with new counts is summed again, and what differs is added to its hour and its day. The
 // cost follows the sites whose counts changed.
 import type { Knex } from 'knex';
-import { ADD, type Amount, HIT_COUNTS, LEVELS, list, MISS_COUNTS, startOf } from './traffic-columns.ts';
+import { ADD, AMOUNTS, type Amount, LEVELS, list, startOf } from './traffic-columns.ts';
 
 const WINDOW = `interval '5 minutes'`;
 /** The order in which windows are summed. Nothing else is locked while it is held. */
@@ -34,16 +34,14 @@ export async function endWindow(sql: Knex, { start, generation }: DirtyWindow): 
   );
 }
 
-const quoted = (names: readonly string[]) => names.map((name) => `'n:${name}'`).join(', ');
 /** What of the figures is an amount of its own. */
-const KEYS: Partial<Record<Amount, string>> = {
-  cache_hits: `key in (${quoted(HIT_COUNTS)})`,
-  cache_misses: `key in (${quoted(MISS_COUNTS)})`,
-  ...Object.fromEntries([1, 2, 3, 4, 5].map((first) => [`s${first}`, `key like 's:${first}%'`])),
-};
+const KEYS: Partial<Record<Amount, string>> = Object.fromEntries(
+  [1, 2, 3, 4, 5].map((first) => [`s${first}`, `key like 's:${first}%'`]),
+);
 const FIGURED = Object.entries(KEYS)
   .map(([amount, condition]) => `coalesce(sum(n) filter (where ${condition}), 0) as ${amount}`)
   .join(', ');
+const SUMMED = AMOUNTS.filter((amount) => !KEYS[amount]);
 const summedOf = (amount: Amount) => (KEYS[amount] ? `coalesce(f.${amount}, 0)` : `a.${amount}`);
 
 /** Sums the window of one of so many parts of the sites. */
@@ -52,7 +50,7 @@ export async function sumWindow(sql: Knex, start: Date, { part, of }: { part: nu
     await trx.raw(LOCK_TRAFFIC);
     await trx.raw(
       `with counted as materialized (
-         select site_id as id, requests, bytes_sent, bytes_received, statuses, counts, latency from usage_counted
+         select site_id as id, ${SUMMED.join(', ')}, statuses, counts, latency from usage_counted
           where minute >= :start::timestamptz and minute < :start::timestamptz + ${WINDOW} and site_id <> ''
             and (hashtext(site_id) & 1023) % :of = :part
        ), keyed as (
@@ -66,8 +64,7 @@ export async function sumWindow(sql: Knex, start: Date, { part, of }: { part: nu
          select id, jsonb_object_agg(key, n) as figures, ${FIGURED} from keyed group by id
        ), summed as (
          select a.id, ${list((amount) => `${summedOf(amount)} as ${amount}`)}, f.figures from (
-           select id, sum(requests) as requests, sum(bytes_sent) as bytes_sent, sum(bytes_received) as bytes_received
-             from counted group by id) a
+           select id, ${SUMMED.map((amount) => `sum(${amount}) as ${amount}`).join(', ')} from counted group by id) a
            left join figured f using (id)
        ), differing as materialized (
          select s.*, o.figures as before, ${list((amount) => `s.${amount} - coalesce(o.${amount}, 0) as more_${amount}`)}

@@ -2,7 +2,6 @@
 import { FAILURE_CAUSES, type FailureCause } from '../../contract/failure-causes.ts';
 import { LATENCY_BUCKETS, latencyPercentile } from '../../contract/latency-buckets.ts';
 import type { TrafficPoint, TrafficSums } from '../../contract/resources/analytics.ts';
-import { HIT_COUNTS, MISS_COUNTS } from '../../models/traffic/traffic-columns.ts';
 import type { TrafficRow } from '../../models/traffic/traffic-series.ts';
 
 const BLOCKED = 'n:blocked.';
@@ -16,12 +15,16 @@ export class TrafficSum {
   requests = 0;
   bytesSent = 0;
   bytesReceived = 0;
+  cacheHits = 0;
+  cacheMisses = 0;
   readonly figures = new Map<string, number>();
 
-  add({ requests, bytesSent, bytesReceived, figures }: TrafficRow): void {
+  add({ requests, bytesSent, bytesReceived, cacheHits, cacheMisses, figures }: TrafficRow): void {
     this.requests += requests;
     this.bytesSent += bytesSent;
     this.bytesReceived += bytesReceived;
+    this.cacheHits += cacheHits;
+    this.cacheMisses += cacheMisses;
     for (const key in figures) this.figures.set(key, (this.figures.get(key) ?? 0) + figures[key]!);
   }
 
@@ -31,8 +34,8 @@ export class TrafficSum {
       requests: whole(this.requests),
       bytesSent: whole(this.bytesSent),
       bytesReceived: whole(this.bytesReceived),
-      cacheHits: this.#named(HIT_COUNTS),
-      cacheMisses: this.#named(MISS_COUNTS),
+      cacheHits: whole(this.cacheHits),
+      cacheMisses: whole(this.cacheMisses),
       status1xx: 0,
       status2xx: 0,
       status3xx: 0,
@@ -81,10 +84,6 @@ export class TrafficSum {
       .filter(([key]) => key.startsWith(`n:${prefix}`))
       .map(([key, n]) => ({ name: key.slice(2 + prefix.length), requests: whole(n) }))
       .sort((a, b) => b.requests - a.requests || a.name.localeCompare(b.name));
-  }
-
-  #named(names: readonly string[]): number {
-    return whole(names.reduce((sum, name) => sum + (this.figures.get(`n:${name}`) ?? 0), 0));
   }
 }
 

@@ -1,15 +1,13 @@
 // Sums for statistics over the batches that a process takes in a second: a row for each minute, and one for each node and
 // minute. Both are of sites alone, like usage.
 import type { IsOfCluster } from '../../models/sites/sites-of-clusters.ts';
-import { HIT_COUNTS, LATEST_DAYS, MISS_COUNTS } from '../../models/traffic/traffic-columns.ts';
+import { LATEST_DAYS } from '../../models/traffic/traffic-columns.ts';
 import type { TrafficMark } from '../../models/traffic/traffic-mark.ts';
 import type { SummedMinute } from '../../models/usage/usage-batch.ts';
 import type { StatsBatch, StatsRow } from './stats-report.ts';
 import { countsNothing, entry } from './stats-sums.ts';
 
 const DAY_MS = 86_400_000;
-const HITS: ReadonlySet<string> = new Set(HIT_COUNTS);
-const MISSES: ReadonlySet<string> = new Set(MISS_COUNTS);
 
 class Sum {
   requests = 0;
@@ -22,11 +20,6 @@ class Sum {
 
   addStatus(code: number, n: number): void {
     this.classes[Math.floor(code / 100) - 1]! += n;
-  }
-
-  addName(name: string, n: number): void {
-    if (HITS.has(name)) this.hits += n;
-    else if (MISSES.has(name)) this.misses += n;
   }
 
   get amounts(): (number | string)[] {
@@ -55,20 +48,19 @@ export class TrafficSums {
 
   /** Adds to the sums of all sites. */
   addKept(rows: readonly SummedMinute[]): void {
-    for (const { siteId, minute, requests, bytesSent, bytesReceived, of } of rows) {
+    for (const { siteId, minute, requests, bytesSent, bytesReceived, cacheHits, cacheMisses, of } of rows) {
       if (siteId === '' || minute <= this.#since) continue;
       const sum = entry(this.#all, minute, () => new SumOfAll());
       sum.requests += requests;
       sum.bytesSent += BigInt(bytesSent);
       sum.bytesReceived += BigInt(bytesReceived);
+      sum.hits += cacheHits;
+      sum.misses += cacheMisses;
       for (const [code, n] of of.statuses) {
         sum.addStatus(code, n);
         sum.count(`s:${code}`, n);
       }
-      for (const [name, n] of of.counts) {
-        sum.addName(name, n);
-        sum.count(`n:${name}`, n);
-      }
+      for (const [name, n] of of.counts) sum.count(`n:${name}`, n);
       for (const [bucket, n] of of.latency.entries()) sum.count(`l:${bucket}`, n);
     }
   }
@@ -109,6 +101,8 @@ function addRow(sum: Sum, row: StatsRow, numbers: Float64Array): void {
   sum.requests += row.requests;
   sum.bytesSent += BigInt(row.bytesSent);
   sum.bytesReceived += BigInt(row.bytesReceived);
+  sum.hits += row.cacheHits;
+  sum.misses += row.cacheMisses;
   let { at } = row;
   for (let left = row.statuses; left > 0; left--) {
     const code = numbers[at++]!;
@@ -116,5 +110,4 @@ function addRow(sum: Sum, row: StatsRow, numbers: Float64Array): void {
     // What does not count has no code that makes sense either.
     if (n > 0) sum.addStatus(code, n);
   }
-  for (const name of row.names) sum.addName(name, numbers[at++]!);
 }

@@ -62,14 +62,14 @@ async function served(): Promise<void> {
       requests: BigInt(requests),
       bytesSent: BigInt(requests * 40_000),
       bytesReceived: BigInt(requests * 600),
+      cacheHits: BigInt(requests - 60),
+      cacheMisses: 40n,
       statuses: [
         { code: 200, count: BigInt(requests - failed - 5) },
         { code: 404, count: 5n },
         { code: 504, count: BigInt(failed) },
       ],
       counts: counted({
-        'cache.HIT': requests - 60,
-        'cache.MISS': 40,
         'failed.origin-timeout': failed,
         'origin-latency.6': 30,
         'origin-latency.15': failed,

@@ -44,7 +44,6 @@ func Response(c *core.Core) exchange.ResponseStage {
 			word = l.word
 		}
 		*exchange.CacheStatus.Of(x) = word.state()
-		x.Mark(wordCounts[word])
 		cache.counts.add(word)
 		if s.hide {
 			return

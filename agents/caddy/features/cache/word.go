@@ -23,11 +23,11 @@ const (
 
 var wordNames = [words]string{"BYPASS", "MISS", "HIT", "EXPIRED", "STALE", "UPDATING", "REVALIDATED"}
 
-var wordValues, wordCounts = func() (values [words][]string, counts [words]exchange.Count) {
+var wordValues = func() (values [words][]string) {
 	for w, name := range wordNames {
-		values[w], counts[w] = []string{name}, exchange.NewCount("cache."+name)
+		values[w] = []string{name}
 	}
-	return values, counts
+	return values
 }()
 
 // String is the word.
