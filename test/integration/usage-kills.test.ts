@@ -1,7 +1,8 @@
-// Usage beside a proxy before the edge that counts each byte, while agent, Caddy and console are killed: a few kills and
+// Usage and statistics beside a proxy before the edge that counts each byte, while agent, Caddy and console are killed: a few kills and
 // some seconds of traffic. COUNT_KILLS says how often each is killed; with it 100,000 requests come before, and the ends
 // of windows are waited for.
 import { setTimeout as delay } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
 import knexFactory, { type Knex } from 'knex';
 import { freePort } from '../../bench/lib/servers.ts';
@@ -18,7 +19,7 @@ const DRILL_KILLS = process.env.COUNT_KILLS === undefined ? undefined : Number(p
 const KILLS = DRILL_KILLS ?? 1;
 /** Of agent and console without Caddy. */
 const HARMLESS_KILLS = Math.ceil(KILLS / 4);
-const REQUESTS = DRILL_KILLS === undefined ? 1000 : 100_000;
+const REQUESTS = DRILL_KILLS === undefined ? 2000 : 100_000;
 const WORKERS = 8;
 /** What a client does not read to its end; with kills, all of it has room between Caddy and the proxy. */
 const ABORTED_BYTES = 300_000;
@@ -287,6 +288,65 @@ test.serial('killing Caddy loses at most a second, which is told as a gap; compl
     );
     t.log(`${what}: ${direction.total - passed[what]} passed, ${lost} lost, ${seconds} in the largest seconds`);
     if (DRILL_KILLS !== undefined) t.true(lost <= seconds, what);
+  }
+});
+
+test.serial('statistics answer these sums, of each site and of all; lists name what was asked for', async (t) => {
+  t.timeout(LIMIT_MS);
+  const visitors = new Traffic({ port: proxy.port, domains: DOMAINS, abortedBytes: SMALL_BYTES });
+  for (const domain of DOMAINS) t.is(await visitors.ask(domain), 200);
+  await proxy.idle();
+  await drainNow();
+  const { client } = consoleProcess;
+  const statistics = async (query: string): Promise<Counted & { statuses: number }> => {
+    const { totals, statuses } = await client.api<Body>('GET', `/analytics/traffic?${query}`);
+    return {
+      requests: totals.requests,
+      received: totals.bytesReceived,
+      sent: totals.bytesSent,
+      statuses: statuses.reduce((all: number, each: Body) => all + each.requests, 0),
+    };
+  };
+  const sites = [...siteIds.values()].filter((id) => id !== '');
+  const statusesOf = async (ids: readonly string[]): Promise<number> => {
+    const { rows } = await sql.raw<{ rows: { n: number }[] }>(
+      `select coalesce(sum(value::numeric), 0)::float8 as n from usage_minute, jsonb_each_text(statuses)
+        where site_id = any(?)`,
+      [ids as never],
+    );
+    return rows[0]!.n;
+  };
+  const shown = async (ids: readonly string[]) => {
+    const all = await counted();
+    return { ...ids.map((id) => all.get(id) ?? NOTHING).reduce(plus, NOTHING), statuses: await statusesOf(ids) };
+  };
+  // Points of one and of five minutes are summed in ways of their own.
+  for (const range of ['6h', ...(DRILL_KILLS === undefined ? ['1h'] : [])]) {
+    for (const [query, ids] of [...sites.map((id) => [`&siteId=${id}`, [id]] as const), ['', sites] as const]) {
+      let pair: unknown[] = [];
+      await eventually(
+        async () => {
+          pair = [await statistics(`range=${range}${query}`), await shown(ids)];
+          return isDeepStrictEqual(pair[0], pair[1]);
+        },
+        { timeoutMs: 3 * MINUTE_MS, everyMs: 500, what: `statistics of ${range}${query}` },
+      ).catch((error) => t.log(String(error)));
+      t.deepEqual(pair[0], pair[1], `${range}${query}`);
+    }
+  }
+  for (const [domain, siteId] of [...siteIds].filter(([, id]) => id !== '')) {
+    const { items } = await eventually(
+      async () => {
+        const answer = await client.api<Body>('GET', `/analytics/top-requests?range=6h&siteId=${siteId}`);
+        return answer.items.length > 0 && answer;
+      },
+      { timeoutMs: 5 * MINUTE_MS, everyMs: 500, what: `the list of ${domain}` },
+    );
+    t.deepEqual(
+      items.map(({ value }: Body) => value),
+      [`${domain}/`],
+    );
+    t.true(items[0].requests > 0 && items[0].requests <= (await counted()).get(siteId)!.requests, domain);
   }
 });
 
