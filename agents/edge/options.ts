@@ -172,6 +172,21 @@ export const SUPERVISE_OPTIONS: readonly OptionSpec[] = [
     help: 'Autonomous system database (MaxMind DB), handled like the country database.',
   },
   {
+    name: 'metrics-listen',
+    kind: 'text',
+    placeholder: '[ADDRESS]:PORT',
+    check: checkListen,
+    help: 'Address to serve metrics for Prometheus on. Without it only the socket of the data plane has them.',
+  },
+  {
+    name: 'metrics-site',
+    kind: 'list',
+    placeholder: 'ID',
+    default: [],
+    check: (text) => (/^[A-Za-z0-9_-]{1,64}$/.test(text) ? undefined : `"${text}" is not the ID of a site`),
+    help: 'Site with metrics of its own, or all; at most 200. all takes the first sites with requests.',
+  },
+  {
     name: 'replace-after',
     kind: 'integer',
     placeholder: 'SECONDS',

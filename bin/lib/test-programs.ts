@@ -18,6 +18,7 @@ const TEST_PACKAGES: Record<string, string> = {
   named: 'bind9',
   pgbouncer: 'pgbouncer',
   exim4: 'exim4-daemon-light',
+  promtool: 'prometheus',
   chromium: 'chromium',
   gcc: 'gcc',
 };
@@ -33,6 +34,7 @@ const SERVICES: Record<string, string> = {
   haproxy: 'haproxy',
   varnish: 'varnish',
   'exim4-daemon-light': 'exim4',
+  prometheus: 'prometheus',
 };
 
 /** A C compiler without these compiles nothing; Go's race detector needs one. */

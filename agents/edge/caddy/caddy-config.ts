@@ -16,6 +16,10 @@ export interface CaddyConfigOptions {
   /** Files of GeoIP databases. */
   geoipCountry?: string | undefined;
   geoipAsn?: string | undefined;
+  /** Address for metrics, such as "127.0.0.1:9465"; none: only the socket has them. */
+  metricsListen?: string | undefined;
+  /** Sites with metrics of their own, or "all". */
+  metricsSites?: readonly string[];
   /** Client connections at a time, in all, of one /24 (IPv6: /48) and of one address (IPv6: /64); 0 = derived. */
   maxConnections?: number;
   maxConnectionsPerNetwork?: number;
@@ -47,6 +51,8 @@ export function renderCaddyConfig(options: CaddyConfigOptions): Record<string, u
         ...(options.originStaleSeconds ? { origin_stale_seconds: options.originStaleSeconds } : {}),
         ...(options.geoipCountry ? { geoip_country: options.geoipCountry } : {}),
         ...(options.geoipAsn ? { geoip_asn: options.geoipAsn } : {}),
+        ...(options.metricsListen ? { metrics_listen: options.metricsListen } : {}),
+        ...(options.metricsSites?.length ? { metrics_sites: options.metricsSites.join() } : {}),
         ...(options.maxBodyMinutes ? { max_body_seconds: 60 * options.maxBodyMinutes } : {}),
         ...(options.agentCapabilities ? { agent_capabilities: [...options.agentCapabilities] } : {}),
       },

@@ -160,6 +160,8 @@ function caddyConfig(options: Options, paths: EdgePaths, run: RunPaths): string 
     agentCapabilities: AGENT_CAPABILITIES,
     geoipCountry: options.path('geoip-country'),
     geoipAsn: options.path('geoip-asn'),
+    metricsListen: options.text('metrics-listen'),
+    metricsSites: options.list('metrics-site'),
     maxConnections: options.integer('max-connections'),
     maxConnectionsPerNetwork: options.integer('max-connections-per-network'),
     maxConnectionsPerAddress: options.integer('max-connections-per-address'),

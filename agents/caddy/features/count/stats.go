@@ -39,6 +39,8 @@ type Stats struct {
 	failing failing
 	ruleLog ruleLog
 	lists   *topLists
+	// nil where no site was chosen.
+	shown *shownSites
 	last    time.Time
 	ended   bool
 }
@@ -49,6 +51,7 @@ var (
 			c.Log().Error("cannot write counts to disk; the edge continues to serve", zap.String("while", doing), zap.Error(err))
 		})
 		stats.log = c.Log()
+		stats.shown = newShownSites(metricsSites.Of(c))
 		stats.lists.geo = sync.OnceValue(func() exchange.Geo { return core.Find[exchange.Geo](c) })
 		return stats
 	})
@@ -137,8 +140,10 @@ func (s *Stats) flush() {
 			c := s.todo[len(s.todo)-1]
 			s.todo = s.todo[:len(s.todo)-1]
 			requests, failed := c.fared.worth()
+			shown := s.shown.of(c.siteID)
 			originErrors := c.take(func(f field, n uint64) {
 				c.fared.add(f, n)
+				s.shown.add(shown, f, n)
 				s.fared.add(f, n)
 				spool.count(c.siteID, minute, f, n)
 			})
