@@ -1,7 +1,7 @@
 // Our data plane alone: Caddy with our modules and a state folder, without agent and console.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { renderCaddyConfig } from '../../agents/edge/caddy/caddy-config.ts';
+import { type CaddyConfigOptions, renderCaddyConfig } from '../../agents/edge/caddy/caddy-config.ts';
 import { buildCaddy } from '../../bin/lib/caddy.ts';
 
 /** A binary of the edge and the static configuration that this binary understands. */
@@ -17,7 +17,13 @@ export const presentEdge: EdgeBuild = { binary: await buildCaddy(), config: rend
 export const edgeSocket = (folder: string): string => path.join(folder, 'run', 'edge.sock');
 
 /** The command that serves the state in `folder` on a loopback port, and on another one with TLS. */
-export function edgeCommand(folder: string, port: number, build = presentEdge, httpsPort?: number): string[] {
+export function edgeCommand(
+  folder: string,
+  port: number,
+  build = presentEdge,
+  httpsPort?: number,
+  more: Partial<CaddyConfigOptions> = {},
+): string[] {
   const run = path.join(folder, 'run');
   mkdirSync(run, { recursive: true, mode: 0o700 });
   const config = path.join(run, 'caddy.json');
@@ -32,6 +38,7 @@ export function edgeCommand(folder: string, port: number, build = presentEdge, h
         banCapacity: 100_000,
         banMaxMib: 32,
         proxyPeers: [],
+        ...more,
       }),
     ),
   );
