@@ -303,6 +303,21 @@ test.serial('GeoIP databases are named to the server, which may read the folders
   t.is(await supervisor.ended, 0);
 });
 
+test.serial('metrics are served where and of which sites somebody says, else on the socket alone', async (t) => {
+  const args = ['--metrics-listen', '127.0.0.1:9465', '--metrics-site', 'a', '--metrics-site', 'b'];
+  const supervisor = await supervise(t, temporaryFolder(t), undefined, {}, args);
+  t.like(configurations(supervisor)[0]!.apps.svc, { metrics_listen: '127.0.0.1:9465', metrics_sites: 'a,b' });
+  supervisor.child.kill('SIGTERM');
+  t.is(await supervisor.ended, 0);
+  const silent = await supervise(t);
+  const { svc } = configurations(silent)[0]!.apps;
+  t.false('metrics_listen' in svc || 'metrics_sites' in svc);
+  silent.child.kill('SIGTERM');
+  t.is(await silent.ended, 0);
+  const wrong = ['supervise', '--state-dir', join(temporaryFolder(t), 'state'), '--metrics-site', 'a b'];
+  t.is((await run(t, wrong)).code, 2);
+});
+
 test.serial('GeoIP databases beside the key of the node are refused', async (t) => {
   const folder = temporaryFolder(t);
   for (const path of ['asn.mmdb', join('state', 'asn.mmdb'), join('state', 'edge', 'asn.mmdb')]) {
