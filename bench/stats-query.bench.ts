@@ -3,7 +3,9 @@ import knexFactory, { type Knex } from 'knex';
 import { startTestStores } from '../bin/lib/test-stores.ts';
 import { migrate } from '../migrations/run.ts';
 import type { Runtime } from '../runtime/runtime.ts';
+import { readDimensions } from '../services/analytics/dimensions.ts';
 import { readTop } from '../services/analytics/top.ts';
+import { readTopRequests } from '../services/analytics/top-requests.ts';
 import { readTraffic } from '../services/analytics/traffic.ts';
 import { summary } from './lib/stats.ts';
 import type { BenchContext, BenchResult } from './run.ts';
@@ -29,6 +31,20 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
       const siteId = `site-${(round * 7919) % sites}`;
       ofSite.push(await timed(() => readTraffic(runtime, { range: '30d', siteId })));
     }
+    const pages: number[] = [];
+    for (let round = 0; round < rounds / 4; round++) {
+      const asked = { range: '30d', siteId: `site-${(round * 7919) % Math.min(sites, 500)}` } as const;
+      pages.push(
+        await timed(() =>
+          Promise.all([
+            readTraffic(runtime, asked),
+            readDimensions(runtime, asked),
+            readTopRequests(runtime, { ...asked, by: 'url' }),
+            readTopRequests(runtime, { ...asked, by: 'ip' }),
+          ]),
+        ),
+      );
+    }
     const ofAll: number[] = [];
     const tops: number[] = [];
     for (let round = 0; round < (quick ? 3 : 15); round++) {
@@ -41,6 +57,7 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
         sites,
         rows: sites * HOURS,
         siteMs: summary(ofSite),
+        pageOfSiteMs: summary(pages),
         allMs: summary(ofAll),
         topSitesMs: summary(tops),
       },
@@ -86,5 +103,13 @@ async function fill(sql: Knex, sites: number): Promise<void> {
            from traffic_hour where kind = 'site' group by 1, 2, 3`,
     );
   }
-  await sql.raw('vacuum analyze traffic_hour, traffic_day');
+  await sql.raw(
+    `insert into top_list (site_id, list, seconds, starts_at, items)
+       select 'site-' || s, l, 86400, d, (
+           select jsonb_object_agg('shop.example/products/' || k, jsonb_build_array(1000 - k, 40000)) from generate_series(1, 50) k)
+         from generate_series(0, ${sites - 1}) s, generate_series(1, 5) l,
+           generate_series(date_trunc('day', now(), 'UTC') - interval '29 days', now(), interval '1 day') d
+        where l = 1 or s < 500`,
+  );
+  await sql.raw('vacuum analyze traffic_hour, traffic_day, top_list');
 }
