@@ -41,8 +41,8 @@ type Stats struct {
 	lists   *topLists
 	// nil where no site was chosen.
 	shown *shownSites
-	last    time.Time
-	ended   bool
+	last  time.Time
+	ended bool
 }
 
 var (
