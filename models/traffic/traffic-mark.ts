@@ -1,7 +1,6 @@
 // Sums of nodes and of all sites: what is stored is noted, and added to the sums a moment later.
 import type { Knex } from 'knex';
 import type { PoolClient } from 'pg';
-import { restAfter } from '../../runtime/pace.ts';
 import { copyIn, minuteTexts } from '../db/copy-in.ts';
 import { ADD, AMOUNTS, LEVELS, list, startOf } from './traffic-columns.ts';
 
@@ -21,7 +20,10 @@ export interface TrafficMark {
 const MARKS_AT_ONCE = 2_000;
 const COLUMNS = ['kind', 'id', 'minute', ...AMOUNTS, 'figures'];
 
-export async function appendTrafficMarks(client: PoolClient, marks: readonly TrafficMark[]): Promise<void> {
+/** Waits after work on the database that took so many milliseconds. */
+type Rest = (ms: number) => Promise<void>;
+
+export async function appendTrafficMarks(client: PoolClient, marks: readonly TrafficMark[], rest: Rest): Promise<void> {
   if (marks.length === 0) return;
   const minuteOf = minuteTexts();
   for (let at = 0; at < marks.length; at += MARKS_AT_ONCE) {
@@ -30,7 +32,7 @@ export async function appendTrafficMarks(client: PoolClient, marks: readonly Tra
       .slice(at, at + MARKS_AT_ONCE)
       .map(({ kind, id, minute, amounts, figures }) => [kind, id, minuteOf(minute), ...amounts, figures]);
     await copyIn(client, 'traffic_mark', COLUMNS, rows);
-    await restAfter(performance.now() - begun);
+    await rest(performance.now() - begun);
   }
 }
 
@@ -64,11 +66,11 @@ function added(seconds: number, table: string): string {
     ${ADD})`;
 }
 
-/** Adds all marks to the sums. `signal` ends it early. */
-export async function takeAllTrafficMarks(sql: Knex, signal?: AbortSignal): Promise<void> {
+/** Adds all marks to the sums. `signal` ends it early; without `rest` it goes on at once. */
+export async function takeAllTrafficMarks(sql: Knex, signal?: AbortSignal, rest?: Rest): Promise<void> {
   for (let more = true; more && !signal?.aborted; ) {
     const begun = performance.now();
     more = await takeTrafficMarks(sql);
-    if (more) await restAfter(performance.now() - begun);
+    if (more) await rest?.(performance.now() - begun);
   }
 }

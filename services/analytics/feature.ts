@@ -3,6 +3,7 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../mixins/sweep.ts';
 import { deleteOldTopLists, takeAllTopMarks } from '../../models/traffic/top-list.ts';
 import { deleteOldTraffic, makeTrafficDays } from '../../models/traffic/traffic-age.ts';
 import { takeAllTrafficMarks } from '../../models/traffic/traffic-mark.ts';
+import { restAfter } from '../../runtime/pace.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { sumTraffic } from './roll-up.ts';
 
@@ -27,5 +28,5 @@ async function deleteOld({ pools }: Runtime): Promise<void> {
 
 async function addMarks({ pools }: Runtime, signal: AbortSignal): Promise<void> {
   await makeTrafficDays(pools.api, new Date());
-  await takeAllTrafficMarks(pools.api, signal);
+  await takeAllTrafficMarks(pools.api, signal, restAfter);
 }

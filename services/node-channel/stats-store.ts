@@ -205,7 +205,7 @@ async function storeGroup(client: PoolClient, group: readonly Waiting[]): Promis
     traffic.addBatch(node, batch, isOfCluster);
     tops.add(node.clusterId, batch.rows, isOfCluster);
   }
-  await appendTrafficMarks(client, traffic.marks());
+  await appendTrafficMarks(client, traffic.marks(), restAfter);
   const begun = performance.now();
   await appendTopMarks(client, tops.marks());
   await restAfter(performance.now() - begun);

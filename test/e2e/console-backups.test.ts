@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
 import type { Browser } from 'playwright-core';
-import { generateBackupKeys } from '../../runtime/backup/keys.ts';
-import { backupsIn } from '../helpers/backup-commands.ts';
+import { backupsIn, newBackupKeys } from '../helpers/backup-commands.ts';
 import { startBrowser } from '../helpers/browser.ts';
 import type { TestConsole } from '../helpers/console.ts';
 import {
@@ -45,7 +44,7 @@ test('a schedule is saved, a backup is made at once, and its result is listed', 
   const field = (name: string) => page.getByLabel(name, { exact: true });
   const save = page.getByRole('button', { name: 'Save', exact: true });
   await field('Folder').fill('/etc');
-  await field('Public key').fill(generateBackupKeys().publicKey);
+  await field('Public key').fill(newBackupKeys().publicKey);
   await save.click();
   await page.getByText('Backups cannot be written to this folder').waitFor();
   await field('Folder').fill(folder);

@@ -5,6 +5,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { root } from '../../bin/lib/root.ts';
+import { generateBackupKeys } from '../../runtime/backup/keys.ts';
 import { servers } from './servers.ts';
 
 export interface EndedCommand {
@@ -40,6 +41,9 @@ export function runCommand(script: 'backup' | 'restore', { args, env = {}, at }:
   });
   return new Promise((resolve) => child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr })));
 }
+
+/** A new pair of keys as text. */
+export const newBackupKeys = generateBackupKeys;
 
 /** Files of a folder that have the name of a backup. */
 export const backupsIn = (folder: string): string[] =>
