@@ -44,6 +44,12 @@ var exceptions = []exception{
 		evidence: withoutProse,
 	},
 	{
+		name:     "titles",
+		reason:   "The title of a manual names a program, and says after a dash in words what it does. No word after the dash is an option.",
+		rules:    []int{932250, 932260},
+		evidence: withoutTitles,
+	},
+	{
 		name:     "arrow",
 		reason:   "An arrow or a comparison stands before parentheses. The shell needs \">(\" without a space to start a process.",
 		rules:    []int{932130},
