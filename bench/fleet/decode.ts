@@ -4,6 +4,7 @@ import { fromBinary } from '@bufbuild/protobuf';
 import { type BanBatch, BanBatchSchema } from '../../proto/gen/svc/node/v1/bans_pb.js';
 import { type AcmeBatch, AcmeBatchSchema } from '../../proto/gen/svc/node/v1/certificates_pb.js';
 import { type ConfigDelta, ConfigDeltaSchema } from '../../proto/gen/svc/node/v1/config_pb.js';
+import { type FeedBatch, FeedBatchSchema } from '../../proto/gen/svc/node/v1/feeds_pb.js';
 import { type KeysChanged, type Target, WatchEventSchema } from '../../proto/gen/svc/node/v1/node_pb.js';
 
 export type DecodedEvent =
@@ -12,6 +13,7 @@ export type DecodedEvent =
   | { case: 'target'; value: Target }
   | { case: 'keysChanged'; value: KeysChanged }
   | { case: 'acmeBatch'; value: AcmeBatch }
+  | { case: 'feedBatch'; value: FeedBatch }
   | { case: 'other' };
 
 const REMEMBERED = 8;
@@ -42,6 +44,8 @@ function decode(bytes: Buffer): DecodedEvent {
       return { case: 'keysChanged', value: event.value };
     case 'acmeBatch':
       return { case: 'acmeBatch', value: fromBinary(AcmeBatchSchema, event.value) };
+    case 'feedBatch':
+      return { case: 'feedBatch', value: fromBinary(FeedBatchSchema, event.value) };
     default:
       return { case: 'other' };
   }

@@ -37,10 +37,13 @@ export interface Fleet {
   receivedRevision(revision: bigint | string): (number | undefined)[];
   /** The same for what certificate authorities are answered. */
   receivedAcme(sequence: bigint | string): (number | undefined)[];
+  /** The same for purges. */
+  receivedPurges(sequence: bigint | string): (number | undefined)[];
   /** Resolves once every node (or the given ones) has reached it; throws after `timeoutMs`. */
   waitForBans(sequence: bigint | string, timeoutMs?: number, nodes?: readonly SimulatedNode[]): Promise<void>;
   waitForRevision(revision: bigint | string, timeoutMs?: number, nodes?: readonly SimulatedNode[]): Promise<void>;
   waitForAcme(sequence: bigint | string, timeoutMs?: number): Promise<void>;
+  waitForPurges(sequence: bigint | string, timeoutMs?: number): Promise<void>;
   /** Share of time this process was busy since the start, 0 to 1. */
   busy(): number;
   stop(): Promise<void>;
@@ -64,6 +67,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
   const bans = new Arrivals(options.nodes);
   const revisions = new Arrivals(options.nodes);
   const acme = new Arrivals(options.nodes);
+  const purges = new Arrivals(options.nodes);
   const decode = createDecoder();
   const startedAt = performance.eventLoopUtilization();
   const nodes = identities.map(
@@ -81,6 +85,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
         onBans: (node, sequence) => bans.record(node, sequence, clockMs()),
         onConfig: (node, revision) => revisions.record(node, revision, clockMs()),
         onAcme: (node, sequence) => acme.record(node, sequence, clockMs()),
+        onPurges: (node, sequence) => purges.record(node, sequence, clockMs()),
       }),
   );
   const fleet: Fleet = {
@@ -89,6 +94,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     received: (sequence) => bans.reached(BigInt(sequence)),
     receivedRevision: (revision) => revisions.reached(BigInt(revision)),
     receivedAcme: (sequence) => acme.reached(BigInt(sequence)),
+    receivedPurges: (sequence) => purges.reached(BigInt(sequence)),
     waitForBans: (sequence, timeoutMs, some = nodes) =>
       until(
         () => some.every((node) => node.bans.sequence >= BigInt(sequence)),
@@ -106,6 +112,12 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
         () => nodes.every((node) => node.acme.sequence >= BigInt(sequence)),
         timeoutMs,
         () => `answer number ${sequence}${laggards(nodes, ({ acme }) => acme.sequence, BigInt(sequence))}`,
+      ),
+    waitForPurges: (sequence, timeoutMs) =>
+      until(
+        () => nodes.every((node) => node.purges.sequence >= BigInt(sequence)),
+        timeoutMs,
+        () => `purge number ${sequence}${laggards(nodes, ({ purges }) => purges.sequence, BigInt(sequence))}`,
       ),
     busy: () => performance.eventLoopUtilization(startedAt).utilization,
     stop: async () => {

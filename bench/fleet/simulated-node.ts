@@ -19,6 +19,7 @@ import {
   ConfigPositionSchema,
   Track,
 } from '../../proto/gen/svc/node/v1/config_pb.js';
+import { type FeedBatch, type FeedPosition, FeedPositionSchema } from '../../proto/gen/svc/node/v1/feeds_pb.js';
 import type { Target } from '../../proto/gen/svc/node/v1/node_pb.js';
 import { CallRefused, Connection, type Identity } from './connection.ts';
 import type { DecodedEvent } from './decode.ts';
@@ -26,6 +27,9 @@ import type { NodeStore } from './node-store.ts';
 
 const RETRY_PULL_MS = 200;
 const OWN_BAN_MS = 600_000;
+const PURGES = 'purges';
+/** Without them the console has no purges for a node. */
+const PURGE_FEATURES = ['feeds-v1', 'purge-tag-v1'];
 
 export interface NodeOptions {
   index: number;
@@ -43,6 +47,8 @@ export interface NodeOptions {
   onConfig(index: number, revision: bigint): void;
   /** It answers certificate authorities from this now. */
   onAcme(index: number, sequence: bigint): void;
+  /** It serves nothing from before this purge now. */
+  onPurges(index: number, sequence: bigint): void;
 }
 
 export class SimulatedNode {
@@ -57,6 +63,8 @@ export class SimulatedNode {
   ticketKeysVersion = 0n;
   /** Where it is in what certificate authorities are answered; it keeps none of it. */
   acme: AcmePosition = create(AcmePositionSchema);
+  /** Where it is in the purges; it keeps none of them. */
+  purges: FeedPosition = create(FeedPositionSchema, { feed: PURGES });
   /** Counters for tests. */
   readonly counts = { pulls: 0, targets: 0, batches: 0, deltas: 0, connections: 0, reports: 0 };
   /** Why the console last ended or refused Watch; a connection that broke leaves it as it was. */
@@ -70,6 +78,9 @@ export class SimulatedNode {
   #pulling = false;
   readonly #configSteps = new ReachedSteps();
   readonly #bansSteps = new ReachedSteps();
+  readonly #purgesSteps = new ReachedSteps();
+  readonly #followsPurges: boolean;
+  #pullingPurges = false;
   #appliedTimer: NodeJS.Timeout | null = null;
   #heartbeatTimer: NodeJS.Timeout | null = null;
   #connectTimer: NodeJS.Timeout | null = null;
@@ -86,6 +97,7 @@ export class SimulatedNode {
     this.#heartbeatMs = options.heartbeatMs;
     this.nodeId = options.identity.nodeId;
     this.store = options.store;
+    this.#followsPurges = PURGE_FEATURES.every((name) => options.features.includes(name));
   }
 
   get connected(): boolean {
@@ -154,6 +166,7 @@ export class SimulatedNode {
       challengeKeysVersion: this.keysVersion,
       sessionTicketKeysVersion: this.ticketKeysVersion,
       ...(this.acme.epoch > 0n ? { acme: this.acme } : {}),
+      ...this.#feeds(),
     });
     this.counts.reports += 1;
     this.#appliedSpreadMs = answer.appliedSpreadMs;
@@ -186,7 +199,12 @@ export class SimulatedNode {
     const connection = new Connection(serverUrl, identity.authorityPem, identity);
     this.#connection = connection;
     const stream = connection.watch(
-      { config: this.config, bans: this.bans, ...(this.acme.epoch > 0n ? { acme: this.acme } : {}) },
+      {
+        config: this.config,
+        bans: this.bans,
+        ...(this.acme.epoch > 0n ? { acme: this.acme } : {}),
+        ...this.#feeds(),
+      },
       (event) => this.#receive(event),
       (reason) => {
         this.#stream = null;
@@ -206,6 +224,7 @@ export class SimulatedNode {
     if (event.case === 'banBatch') this.#receiveBans(event.value);
     else if (event.case === 'configDelta') this.#receiveConfig(event.value);
     else if (event.case === 'acmeBatch') this.#receiveAcme(event.value);
+    else if (event.case === 'feedBatch') this.#receiveFeed(event.value);
     else if (event.case === 'keysChanged') {
       if (event.value.version !== 0n) void this.#fetchKeys();
       if (event.value.sessionTicketVersion !== 0n) void this.#fetchTicketKeys();
@@ -262,6 +281,45 @@ export class SimulatedNode {
     this.#connection.call('applied', { acme: position }).catch(() => undefined);
   }
 
+  #feeds(): { feeds?: FeedPosition[] } {
+    return this.#followsPurges ? { feeds: [this.purges] } : {};
+  }
+
+  #receiveFeed(batch: FeedBatch): void {
+    if (batch.feed !== PURGES) return;
+    const verdict = judgeBatch(this.purges, batch);
+    if (verdict === 'apply') this.#movePurges(batch.epoch, batch.to, batch.mark);
+    else if (verdict === 'pull') void this.#pullPurges();
+  }
+
+  #movePurges(epoch: bigint, sequence: bigint, mark: Uint8Array): void {
+    this.purges = create(FeedPositionSchema, { feed: PURGES, epoch, sequence, mark });
+    this.#options.onPurges(this.index, sequence);
+    this.#purgesSteps.reached(epoch, sequence);
+    this.#scheduleApplied();
+  }
+
+  /** The next heartbeat's target tries again. */
+  async #pullPurges(): Promise<void> {
+    if (this.#pullingPurges || this.#stopped) return;
+    this.#pullingPurges = true;
+    try {
+      let pageToken = '';
+      do {
+        const answer = await this.#connection!.call('getFeed', { feed: PURGES, after: this.purges, pageToken });
+        pageToken = answer.nextPageToken;
+        const { position } = answer;
+        const isOlder = position?.epoch === this.purges.epoch && position.sequence < this.purges.sequence;
+        if (pageToken === '' && position && !isOlder)
+          this.#movePurges(position.epoch, position.sequence, position.mark);
+      } while (pageToken !== '');
+    } catch (error) {
+      if (!(error instanceof CallRefused)) throw error;
+    } finally {
+      this.#pullingPurges = false;
+    }
+  }
+
   /** The next heartbeat's target tries again. */
   async #pullAcme(): Promise<void> {
     try {
@@ -314,6 +372,9 @@ export class SimulatedNode {
     const { acme } = target;
     const isBehind = acme && (acme.epoch !== this.acme.epoch || acme.sequence > this.acme.sequence);
     if (acme && acme.epoch > 0n && isBehind) void this.#pullAcme();
+    const purges = this.#followsPurges ? target.feeds.find(({ feed }) => feed === PURGES) : undefined;
+    if (purges && (purges.epoch !== this.purges.epoch || purges.sequence > this.purges.sequence))
+      void this.#pullPurges();
   }
 
   #behind(): { config: boolean; bans: boolean } | null {
@@ -409,7 +470,9 @@ export class SimulatedNode {
   #acknowledge(): void {
     if (this.#holdsAcks || this.#stopped || !this.#connection || this.#connection.closed) return;
     const steps = { configSteps: this.#configSteps.take(), bansSteps: this.#bansSteps.take() };
-    this.#connection.call('applied', { config: this.config, bans: this.bans, ...steps }).then(
+    const purges = { position: this.purges, steps: this.#purgesSteps.take() };
+    const feeds = this.#followsPurges ? { feeds: [purges] } : {};
+    this.#connection.call('applied', { config: this.config, bans: this.bans, ...steps, ...feeds }).then(
       () => {
         this.counts.reports += 1;
       },

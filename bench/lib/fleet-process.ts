@@ -5,7 +5,7 @@ import { ALL_FEATURES, startFleet } from '../fleet/fleet.ts';
 import type { Installation } from './stack.ts';
 
 /** What nodes follow by numbers. */
-type Feed = 'bans' | 'revision' | 'acme';
+type Feed = 'bans' | 'revision' | 'acme' | 'purges';
 
 /** What the benchmark asks of the fleet's process. */
 type Question =
@@ -34,6 +34,8 @@ export interface FleetProcess {
   receivedRevision(revision: string): Promise<number[]>;
   /** The same for what certificate authorities are answered. */
   receivedAcme(sequence: string): Promise<number[]>;
+  /** The same for purges. */
+  receivedPurge(sequence: string): Promise<number[]>;
   /** Every node sends a heartbeat this often from now on. */
   pace(heartbeatMs: number): void;
   /** Heartbeats and acknowledgements that the console has taken so far. */
@@ -99,6 +101,7 @@ export async function startFleetProcess(
     receivedBan: (sequence) => ask('bans', sequence),
     receivedRevision: (revision) => ask('revision', revision),
     receivedAcme: (sequence) => ask('acme', sequence),
+    receivedPurge: (sequence) => ask('purges', sequence),
     pace: (heartbeatMs) => void child.send({ type: 'pace', heartbeatMs } satisfies Question),
     reports: () => count('reports'),
     keepBacklog: (siteIds, minutes) => void child.send({ type: 'backlog', siteIds, minutes } satisfies Question),
@@ -162,6 +165,11 @@ async function serveFleet(): Promise<void> {
     if (question.type === 'revision' && fleet) {
       await fleet.waitForRevision(question.number, WAIT_MS);
       const at = fleet.receivedRevision(question.number).map((time) => time ?? null);
+      say({ type: 'received', id: question.id, at });
+    }
+    if (question.type === 'purges' && fleet) {
+      await fleet.waitForPurges(question.number, WAIT_MS);
+      const at = fleet.receivedPurges(question.number).map((time) => time ?? null);
       say({ type: 'received', id: question.id, at });
     }
     if (question.type === 'acme' && fleet) {
