@@ -11,6 +11,10 @@ export const DOSSIER_LISTS = MAX_IP_LISTS;
 export const DOSSIER_EVENTS = 20;
 export const DOSSIER_SITES = 20;
 export const DOSSIER_CLUSTERS = 100;
+/** Addresses that are located at once: more than a page of any list has. */
+export const MAX_LOCATED = 200;
+/** Hours of its attacks that a dossier counts. */
+export const DOSSIER_HOURS = 24;
 
 /** What a request meets, in the order in which edges decide: the first that applies. */
 export const OUTCOMES = ['dropped', 'disabled', 'banned', 'blocked', 'challenged', 'passes'] as const;
@@ -84,6 +88,34 @@ const EventOfAddress = Type.Object({
   threshold: Nullable(Type.Number()),
 });
 
+const AddressLocation = Type.Object({
+  country: {
+    ...Nullable(Type.String()),
+    description: 'ISO code of the country; null: not known.',
+  },
+  asn: { ...Nullable(Type.Integer({ minimum: 1 })), description: 'Number of the autonomous system; null: not known.' },
+  asName: { ...Nullable(Type.String()), description: 'Name of the autonomous system; null: not known.' },
+});
+export type AddressLocation = Static<typeof AddressLocation>;
+
+const AttackOfAddress = Type.Object({
+  id: Id,
+  siteId: Id,
+  siteName: Nullable(Type.String({ description: 'null: the site was deleted.' })),
+  node: Nullable(Type.Object({ id: Id, name: Type.String() })),
+  occurredAt: Timestamp,
+  requestId: Type.String(),
+  method: Type.String(),
+  path: Type.String(),
+  score: Type.Integer({ minimum: 0 }),
+  threshold: Type.Integer({ minimum: 0 }),
+  blocked: Type.Boolean(),
+  rules: Type.Array(Type.Integer(), { description: 'Rules of the WAF that matched, at most 16.' }),
+});
+
+const HourlyCounts = (description: string) =>
+  Type.Array(Type.Integer({ minimum: 0 }), { description: `${description} ${DOSSIER_HOURS} hours.` });
+
 export const AddressDossier = Type.Object({
   address: Type.String({ description: 'Canonical form: a single address without, a range with its prefix length.' }),
   cidr: Type.String({ description: 'Canonical CIDR, always with a prefix length.' }),
@@ -128,6 +160,25 @@ export const AddressDossier = Type.Object({
       `Newest security events of the address on all sites, at most ${DOSSIER_EVENTS}. Nodes report clients ` +
       'as IPv4 addresses or IPv6 /64, so wider ranges have none.',
   }),
+  location: {
+    ...AddressLocation,
+    description: 'Country and network by the GeoIP databases of the console; of a range, of its first address.',
+  },
+  attacks: Type.Object(
+    {
+      from: { ...Timestamp, description: 'Start of the first hour.' },
+      matched: HourlyCounts(
+        'Requests that matched WAF rules, by hour, oldest first; the last hour is the running one.',
+      ),
+      blocked: HourlyCounts('Of them, requests that the WAF blocked.'),
+      items: Type.Array(AttackOfAddress, { description: `The newest, at most ${DOSSIER_EVENTS}.` }),
+    },
+    {
+      description:
+        'WAF events of a single address on all sites, of the last 24 hours at most; nodes report some of the requests ' +
+        'that matched. Of the newest 10,000.',
+    },
+  ),
 });
 export type AddressDossier = Static<typeof AddressDossier>;
 
@@ -158,5 +209,29 @@ export const addresses = resource('addresses', {
     audit: null,
     idempotency: 'accepted',
     errors: ['SITE_NOT_FOUND'],
+  }),
+  locate: procedure({
+    method: 'GET',
+    path: '/address-locations',
+    summary: 'Returns country and network of up to 200 addresses, by the GeoIP databases of the console.',
+    input: Input({
+      addresses: Type.Array(Type.String({ maxLength: 64, pattern: '^(?=.*[.:].*[.:])[0-9A-Fa-f.:/]+$' }), {
+        minItems: 1,
+        maxItems: MAX_LOCATED,
+        description: 'IPv4 or IPv6 addresses, or ranges, of which the first address counts; separated by commas.',
+      }),
+    }),
+    output: Type.Object({
+      available: Type.Boolean({ description: 'Whether the console has a GeoIP database.' }),
+      locations: Type.Array(Type.Object({ address: Type.String(), ...AddressLocation.properties }), {
+        description: 'One for each address of which something is known, as it was given.',
+      }),
+    }),
+    status: 200,
+    access: 'operator',
+    readOnly: true,
+    audit: null,
+    idempotency: 'accepted',
+    errors: [],
   }),
 });

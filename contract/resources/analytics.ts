@@ -133,6 +133,16 @@ const unlisted = {
   description:
     'Active nodes without `top-lists-v1`: their requests are in no such list. With `siteId`, those of the cluster of the site.',
 };
+/** Sites of one call: more than a page of any list has. */
+export const MAX_SPARK_SITES = 100;
+/** Points of an hour. */
+export const SPARK_POINTS = 24;
+
+const Sparkline = Type.Object({
+  siteId: Id,
+  requests: Type.Array(Count, { description: 'One value per hour, oldest first; the last hour is the running one.' }),
+  failed: Type.Array(Count, { description: 'Of them, responses with status 5xx.' }),
+});
 
 export const BREAKDOWN_BY = ['site', 'node', 'status'] as const;
 
@@ -292,6 +302,26 @@ export const analytics = resource('analytics', {
       unlistedNodes: unlisted,
     }),
     errors: ['ANALYTICS_PERIOD_INVALID'],
+  }),
+  sparklines: procedure({
+    ...reads,
+    access: 'operator',
+    path: '/analytics/sparklines',
+    summary: 'Returns the requests and failed requests of up to 100 sites by hour over the last 24 hours.',
+    input: Input({
+      siteIds: Type.Array(Type.String({ pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' }), {
+        minItems: 1,
+        maxItems: MAX_SPARK_SITES,
+        uniqueItems: true,
+        description: 'IDs of the sites, separated by commas.',
+      }),
+    }),
+    output: Type.Object({
+      from: { ...Timestamp, description: 'Start of the first point.' },
+      bucketSeconds: span.bucketSeconds,
+      sites: Type.Array(Sparkline, { description: 'Sites with requests in this time.' }),
+    }),
+    errors: [],
   }),
   breakdown: procedure({
     ...reads,

@@ -11,11 +11,14 @@ import { OF_NO_GONE_SITE } from '../bans/gone-site.ts';
 import type { ClientIp } from '../clusters/client-ip.entry.ts';
 import { ONLINE_SECONDS } from '../nodes/node-state.ts';
 import type { IpListKindName } from '../rules/ip-list.ts';
+import type { ReportedWaf } from './security-report.ts';
 
 /** Newest rows of each source that are looked at for sites. */
 const SEEN_ROWS = 1000;
 /** How long heavy addresses are kept. */
 const HEAVY_HOURS = 168;
+/** Newest attacks of an address that are counted by hour. */
+const COUNTED_ATTACKS = 10_000;
 
 const ONLINE = `s.last_seen_at > now() - make_interval(secs => ${ONLINE_SECONDS})`;
 
@@ -131,6 +134,47 @@ export async function eventsOf(sql: Knex, client: string): Promise<AddressEvent[
        left join site t on t.id = e.site_id left join node n on n.id = e.node_id
       order by e.occurred_at desc, e.id desc`,
     { client } as never,
+  );
+  return rows;
+}
+
+export interface AddressAttack {
+  id: string;
+  siteId: string;
+  siteName: string | null;
+  nodeId: string | null;
+  nodeName: string | null;
+  occurredAt: Date;
+  waf: ReportedWaf;
+}
+
+const MATCHED = `from security_event where kind = 'waf_matched' and waf ->> 'address' = any(:addresses) and occurred_at >= :from`;
+
+/** The newest requests of a client in which rules of the WAF matched, on all sites. `addresses`: as nodes write it. */
+export async function attacksOf(sql: Knex, addresses: readonly string[], from: Date): Promise<AddressAttack[]> {
+  const { rows } = await sql.raw<{ rows: AddressAttack[] }>(
+    `select e.id, e.site_id as "siteId", t.name as "siteName", n.id as "nodeId", n.name as "nodeName",
+        e.occurred_at as "occurredAt", e.waf
+       from (select id, site_id, node_id, occurred_at, waf ${MATCHED}
+              order by occurred_at desc, id desc limit ${DOSSIER_EVENTS}) e
+       left join site t on t.id = e.site_id left join node n on n.id = e.node_id
+      order by e.occurred_at desc, e.id desc`,
+    { addresses, from } as never,
+  );
+  return rows;
+}
+
+/** Of the newest of them, how many there were by hours since `from`. */
+export async function attackHoursOf(
+  sql: Knex,
+  addresses: readonly string[],
+  from: Date,
+): Promise<{ hour: number; matched: number; blocked: number }[]> {
+  const { rows } = await sql.raw<{ rows: { hour: number; matched: number; blocked: number }[] }>(
+    `select floor(date_part('epoch', occurred_at - :from::timestamptz) / 3600)::int as hour, count(*)::int as matched,
+        (count(*) filter (where (waf -> 'blocked')::boolean))::int as blocked
+       from (select occurred_at, waf ${MATCHED} order by occurred_at desc limit ${COUNTED_ATTACKS}) e group by 1`,
+    { addresses, from } as never,
   );
   return rows;
 }

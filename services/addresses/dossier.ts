@@ -1,6 +1,6 @@
 import { badField, fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
-import { type addresses, DOSSIER_CLUSTERS, DOSSIER_SITES } from '../../contract/resources/addresses.ts';
+import { type addresses, DOSSIER_CLUSTERS, DOSSIER_HOURS, DOSSIER_SITES } from '../../contract/resources/addresses.ts';
 import { DEFAULT_PROTECTION, type ProtectionOfSite } from '../../contract/resources/protection.ts';
 import { LEVELS } from '../../contract/scalars/challenge.ts';
 import {
@@ -14,9 +14,12 @@ import {
 import { banCount } from '../../models/bans/ban-list.ts';
 import { CLIENT_IP } from '../../models/clusters/client-ip.entry.ts';
 import {
+  type AddressAttack,
   type AddressBan,
   type AddressEvent,
   activeBansOf,
+  attackHoursOf,
+  attacksOf,
   type ClusterFacts,
   clusterFacts,
   decidingBans,
@@ -30,23 +33,28 @@ import {
 import { readProtectionSettings } from '../../models/security/protection-setting.ts';
 import { clusterOfSite } from '../../models/sites/site.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import { locationOf } from './locations.ts';
 import { type Facts, type Verdict, verdictOf } from './verdict.ts';
 
 type Dossier = Output<typeof addresses.get>;
 
 /** Prefix of the network that nodes count as one IPv6 client. */
 const IPV6_CLIENT = 64;
+const HOUR_MS = 3_600_000;
 
 /** Throws BAD_REQUEST for what is no address, SITE_NOT_FOUND. */
-export async function addressDossier({ pools }: Runtime, input: Input<typeof addresses.get>): Promise<Dossier> {
-  const sql = pools.api;
+export async function addressDossier(runtime: Runtime, input: Input<typeof addresses.get>): Promise<Dossier> {
+  const sql = runtime.pools.api;
   const range = readRange(input);
   const cidr = formatCidr(range);
   const client = clientOf(range);
   const { siteId } = input;
   if (siteId !== undefined && !(await clusterOfSite(sql, siteId))) fail('SITE_NOT_FOUND');
   const now = new Date();
-  const [seen, active, total, past, lists, events, platform] = await Promise.all([
+  const since = new Date((Math.floor(now.getTime() / HOUR_MS) + 1 - DOSSIER_HOURS) * HOUR_MS);
+  const single = isSingleAddress(range);
+  const known = single ? [formatAddress(range), ...(client === null ? [] : [client])] : [];
+  const [seen, active, total, past, lists, events, platform, attacks, hours, location] = await Promise.all([
     sitesOf(sql, cidr, client),
     activeBansOf(sql, cidr, now),
     banCount(sql, { cidr }, now),
@@ -54,6 +62,9 @@ export async function addressDossier({ pools }: Runtime, input: Input<typeof add
     listsOf(sql, cidr),
     client === null ? [] : eventsOf(sql, client),
     readProtectionSettings(sql),
+    single ? attacksOf(sql, known, since) : [],
+    single ? attackHoursOf(sql, known, since) : [],
+    locationOf(runtime, formatAddress(range)),
   ]);
   const seenAt = new Map(seen.map((site) => [site.siteId, site.seenAt]));
   const ids = [...new Set([...(siteId === undefined ? [] : [siteId]), ...seenAt.keys()])].slice(0, DOSSIER_SITES);
@@ -75,9 +86,9 @@ export async function addressDossier({ pools }: Runtime, input: Input<typeof add
   const byId = new Map(found.map((site) => [site.siteId, site]));
   const clusterById = new Map(clusters.map((cluster) => [cluster.clusterId, cluster]));
   return {
-    address: isSingleAddress(range) ? formatAddress(range) : cidr,
+    address: single ? formatAddress(range) : cidr,
     cidr,
-    single: isSingleAddress(range),
+    single,
     clusters: clusters
       .slice(0, DOSSIER_CLUSTERS)
       .map((cluster) => ({ clusterId: cluster.clusterId, clusterName: cluster.clusterName, ...judge(cluster, null) })),
@@ -96,6 +107,13 @@ export async function addressDossier({ pools }: Runtime, input: Input<typeof add
     pastBans: past.map(presentBan),
     lists: lists.map((list) => ({ ...list, entry: canonical(list.entry) })),
     events: events.map(presentEvent),
+    location,
+    attacks: {
+      from: since.toISOString(),
+      matched: byHour(hours, 'matched'),
+      blocked: byHour(hours, 'blocked'),
+      items: attacks.map(presentAttack),
+    },
   };
 }
 
@@ -163,4 +181,35 @@ function presentEvent({ nodeId, nodeName, occurredAt, level, ...event }: Address
     occurredAt: occurredAt.toISOString(),
     level: LEVELS[level]!,
   };
+}
+
+function presentAttack({
+  nodeId,
+  nodeName,
+  occurredAt,
+  waf,
+  ...attack
+}: AddressAttack): Dossier['attacks']['items'][number] {
+  const { requestId, method, path, score, threshold, blocked, rules } = waf;
+  return {
+    ...attack,
+    node: nodeId === null ? null : { id: nodeId, name: nodeName! },
+    occurredAt: occurredAt.toISOString(),
+    requestId,
+    method,
+    path,
+    score,
+    threshold,
+    blocked,
+    rules,
+  };
+}
+
+function byHour<K extends 'matched' | 'blocked'>(
+  rows: readonly ({ hour: number } & Record<K, number>)[],
+  of: K,
+): number[] {
+  const counts = new Array<number>(DOSSIER_HOURS).fill(0);
+  for (const row of rows) if (counts[row.hour] !== undefined) counts[row.hour]! += row[of];
+  return counts;
 }

@@ -5,6 +5,7 @@ import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { readBreakdown } from './breakdown.ts';
 import { readDimensions } from './dimensions.ts';
+import { readSparklines } from './sparklines.ts';
 import { readTop } from './top.ts';
 import { readTopRequests } from './top-requests.ts';
 import { readTraffic } from './traffic.ts';
@@ -20,6 +21,7 @@ export default (runtime: Runtime): ServiceSchema => ({
       implement(analytics.topNodes, (input) => readTop(runtime, 'node', input)),
       implement(analytics.topRequests, (input) => readTopRequests(runtime, input)),
       implement(analytics.dimensions, (input) => readDimensions(runtime, input)),
+      implement(analytics.sparklines, (input) => readSparklines(runtime, input)),
       implement(analytics.breakdown, (input) => readBreakdown(runtime, input)),
     ]),
   ],

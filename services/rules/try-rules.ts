@@ -12,10 +12,10 @@ import { readPlatformRules, readSiteRules } from '../../models/rules/rule-set.ts
 import { listsOf as listsOfAddress } from '../../models/security/address-dossier.ts';
 import { bulkRedirectsByKey } from '../../models/sites/bulk-redirect.ts';
 import { siteById } from '../../models/sites/site.ts';
+import { locate } from '../../runtime/geoip.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { checkRules } from './check-rules.ts';
 import { type Bytes, bytesOf } from './evaluate/bytes.ts';
-import { locate } from './geoip/locate.ts';
 import { type BrokenRule, runRule } from './run/from-rule.ts';
 import type { BulkRedirect, RunRequest, RunSurroundings } from './run/request.ts';
 import { bulkRedirectKeys, runRules } from './run/run.ts';

@@ -221,6 +221,58 @@ test.serial('events and heavy addresses tell where a client was seen; an IPv6 on
   t.deepEqual((await dossier('198.18.9.8')).sites, []);
 });
 
+test.serial('WAF events of an address are counted by hour and listed over all sites, found by an index', async (t) => {
+  const one = '198.18.11.7';
+  const matched = (ago: number, blocked: boolean, path = '/login'): Body => ({
+    id: `matched-${++last}`,
+    siteId,
+    kind: SecurityEventKind.WAF_MATCHED,
+    occurredAtMs: BigInt(Date.now() - ago),
+    waf: {
+      requestId: `request-${last}`,
+      method: 'POST',
+      path,
+      address: one,
+      rules: [942_100],
+      score: 5,
+      threshold: 5,
+      blocked,
+      matches: [],
+    },
+  });
+  await node.connection.call('reportSecurity', {
+    events: [matched(1000, true, '/admin'), matched(2000, false), matched(2 * 3_600_000, false)],
+  });
+  const { attacks } = await fresh(one);
+  t.deepEqual([attacks.matched.length, attacks.matched.reduce((sum: number, n: number) => sum + n, 0)], [24, 3]);
+  t.is(
+    attacks.blocked.reduce((sum: number, n: number) => sum + n, 0),
+    1,
+  );
+  t.like(attacks.items[0], {
+    siteId,
+    siteName: 'Shop',
+    path: '/admin',
+    method: 'POST',
+    blocked: true,
+    rules: [942_100],
+  });
+  t.is((await dossier('198.18.11.8')).attacks.items.length, 0);
+  t.deepEqual((await dossier('198.18.11.0?prefix=24')).attacks.items, []);
+  const { rows } = await api.sql.raw(
+    `select count(*)::int as n from pg_index where indexrelid = 'security_event_waf_client'::regclass and indisvalid`,
+  );
+  t.is(rows[0].n, 1);
+});
+
+test.serial('addresses are located by the databases of the console; without one nothing is known', async (t) => {
+  const found = await api.ok('GET', '/address-locations?addresses=192.0.2.1,2001:db8::/64');
+  t.deepEqual(found, { available: false, locations: [] });
+  t.like((await fresh('192.0.2.1')).location, { country: null, asn: null });
+  await api.refused(t, [400, 'BAD_REQUEST'], 'GET', '/address-locations?addresses=shop.example');
+  await api.refused(t, [400, 'BAD_REQUEST'], 'GET', '/address-locations');
+});
+
 test.serial('an address with very many bans is answered with a bounded part of them', async (t) => {
   const one = '198.18.10.1';
   await api.sql.raw(

@@ -1,4 +1,5 @@
 // Statistics: what nodes report as points, totals and lists; they equal usage.
+import { randomUUID } from 'node:crypto';
 import test from 'ava';
 import { deleteOldTopLists, takeAllTopMarks } from '../../models/traffic/top-list.ts';
 import { takeAllTrafficMarks } from '../../models/traffic/traffic-mark.ts';
@@ -525,3 +526,31 @@ test.serial(
     }
   },
 );
+
+test.serial('sparklines have the requests of each site by hour, also of minutes that are in no sum yet', async (t) => {
+  const at = minuteNow();
+  const hour = Math.floor(at / HOUR_S) * HOUR_S;
+  const read = async () => {
+    const { from, bucketSeconds, sites } = await api.ok(
+      'GET',
+      `/analytics/sparklines?siteIds=${siteId},${otherId},${randomUUID()}`,
+    );
+    t.is(bucketSeconds, HOUR_S);
+    t.is(Date.parse(from) / 1000, hour - 23 * HOUR_S);
+    return new Map<string, Body>(sites.map((item: Body) => [item.siteId, item]));
+  };
+  await rollUp();
+  const old = (await read()).get(siteId)!;
+  await report([
+    { at, requests: 9, statuses: { 200: 5, 502: 4 } },
+    { at: hour - 3 * HOUR_S, requests: 3, statuses: { 200: 3 } },
+  ]);
+  await rollUp();
+  const now = await read();
+  const more = (field: string, place: number) => now.get(siteId)![field][place] - old[field][place];
+  t.deepEqual([more('requests', 23), more('failed', 23), more('requests', 20), more('failed', 20)], [9, 4, 3, 0]);
+  t.true([...now.keys()].every((id) => [siteId, otherId].includes(id)));
+  await api.refused(t, [400, 'BAD_REQUEST'], 'GET', '/analytics/sparklines');
+  const many = Array.from({ length: 101 }, () => randomUUID()).join(',');
+  await api.refused(t, [400, 'BAD_REQUEST'], 'GET', `/analytics/sparklines?siteIds=${many}`);
+});

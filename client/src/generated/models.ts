@@ -220,6 +220,43 @@ export interface AddressDossier {
     observed: number | null;
     threshold: number | null;
   }>;
+  /** Country and network by the GeoIP databases of the console; of a range, of its first address. */
+  location: {
+    /** ISO code of the country; null: not known. */
+    country: string | null;
+    /** Number of the autonomous system; null: not known. */
+    asn: number | null;
+    /** Name of the autonomous system; null: not known. */
+    asName: string | null;
+  };
+  /** WAF events of a single address on all sites, of the last 24 hours at most; nodes report some of the requests that matched. Of the newest 10,000. */
+  attacks: {
+    /** Start of the first hour. */
+    from: string;
+    /** Requests that matched WAF rules, by hour, oldest first; the last hour is the running one. 24 hours. */
+    matched: number[];
+    /** Of them, requests that the WAF blocked. 24 hours. */
+    blocked: number[];
+    /** The newest, at most 20. */
+    items: Array<{
+      /** ID. 1 to 64 characters. */
+      id: string;
+      /** ID. 1 to 64 characters. */
+      siteId: string;
+      siteName: string | null;
+      node: LackingNode | null;
+      /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
+      occurredAt: string;
+      requestId: string;
+      method: string;
+      path: string;
+      score: number;
+      threshold: number;
+      blocked: boolean;
+      /** Rules of the WAF that matched, at most 16. */
+      rules: number[];
+    }>;
+  };
 }
 
 export interface AlertChannel {

@@ -137,6 +137,26 @@ export interface AccessKeysRevokeInput {
 
 export type AccessKeysRevokeOutput = AccessKey;
 
+export interface AddressesLocateInput {
+  /** IPv4 or IPv6 addresses, or ranges, of which the first address counts; separated by commas. 1 to 200 entries. */
+  addresses: string[];
+}
+
+export interface AddressesLocateOutput {
+  /** Whether the console has a GeoIP database. */
+  available: boolean;
+  /** One for each address of which something is known, as it was given. */
+  locations: Array<{
+    address: string;
+    /** ISO code of the country; null: not known. */
+    country: string | null;
+    /** Number of the autonomous system; null: not known. */
+    asn: number | null;
+    /** Name of the autonomous system; null: not known. */
+    asName: string | null;
+  }>;
+}
+
 export interface AddressesGetInput {
   /** IPv4 or IPv6 address; for a range, its first address. 1 to 64 characters. */
   address: string;
@@ -528,6 +548,27 @@ export interface AnalyticsDimensionsOutput {
   unsupportedNodes: number;
   /** Active nodes without `top-lists-v1`: their requests are in no such list. With `siteId`, those of the cluster of the site. 0 to 9007199254740991. */
   unlistedNodes: number;
+}
+
+export interface AnalyticsSparklinesInput {
+  /** IDs of the sites, separated by commas. 1 to 100 entries. */
+  siteIds: string[];
+}
+
+export interface AnalyticsSparklinesOutput {
+  /** Start of the first point. */
+  from: string;
+  /** Length of a point in seconds. 60 to 86400. */
+  bucketSeconds: number;
+  /** Sites with requests in this time. */
+  sites: Array<{
+    /** ID. 1 to 64 characters. */
+    siteId: string;
+    /** One value per hour, oldest first; the last hour is the running one. */
+    requests: number[];
+    /** Of them, responses with status 5xx. */
+    failed: number[];
+  }>;
 }
 
 export interface AnalyticsTopNodesInput {
@@ -4142,6 +4183,12 @@ export interface Operations {
     idempotencyKey: false;
     codes: GeneralCode | 'ACCESS_KEY_NOT_FOUND' | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
+  'addresses.locate': {
+    input: AddressesLocateInput;
+    output: AddressesLocateOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
   'addresses.get': {
     input: AddressesGetInput;
     output: AddressesGetOutput;
@@ -4249,6 +4296,12 @@ export interface Operations {
     output: AnalyticsDimensionsOutput;
     idempotencyKey: false;
     codes: GeneralCode | 'ANALYTICS_PERIOD_INVALID' | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'analytics.sparklines': {
+    input: AnalyticsSparklinesInput;
+    output: AnalyticsSparklinesOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
   'analytics.topNodes': {
     input: AnalyticsTopNodesInput;
@@ -5445,6 +5498,7 @@ export const OPERATIONS = {
   'accessKeys.list': { method: 'GET', path: '/access-keys', query: true, text: false },
   'accessKeys.create': { method: 'POST', path: '/access-keys', query: false, text: false },
   'accessKeys.revoke': { method: 'DELETE', path: '/access-keys/{id}', query: true, text: false },
+  'addresses.locate': { method: 'GET', path: '/address-locations', query: true, text: false },
   'addresses.get': { method: 'GET', path: '/addresses/{address}', query: true, text: false },
   'alerts.availableChannels.list': { method: 'GET', path: '/alerts/available-channels', query: true, text: false },
   'alerts.channels.list': { method: 'GET', path: '/alerts/channels', query: true, text: false },
@@ -5463,6 +5517,7 @@ export const OPERATIONS = {
   'alerts.subscriptions.delete': { method: 'DELETE', path: '/alerts/subscriptions/{id}', query: true, text: false },
   'analytics.breakdown': { method: 'GET', path: '/analytics/breakdown', query: true, text: false },
   'analytics.dimensions': { method: 'GET', path: '/analytics/dimensions', query: true, text: false },
+  'analytics.sparklines': { method: 'GET', path: '/analytics/sparklines', query: true, text: false },
   'analytics.topNodes': { method: 'GET', path: '/analytics/top-nodes', query: true, text: false },
   'analytics.topRequests': { method: 'GET', path: '/analytics/top-requests', query: true, text: false },
   'analytics.topSites': { method: 'GET', path: '/analytics/top-sites', query: true, text: false },
@@ -5680,6 +5735,8 @@ export interface Api {
   addresses: {
     /** Returns the bans, lists and events of an address or range, and the outcome of a request from it now. `GET /addresses/{address}`: For operators; a read-only access key suffices. */
     get: Call<'addresses.get'>;
+    /** Returns country and network of up to 200 addresses, by the GeoIP databases of the console. `GET /address-locations`: For operators; a read-only access key suffices. */
+    locate: Call<'addresses.locate'>;
   };
   alerts: {
     availableChannels: {
@@ -5730,6 +5787,8 @@ export interface Api {
     breakdown: Call<'analytics.breakdown'>;
     /** Returns the requests of a range by browser, protocol, country, network, referrer and more. `GET /analytics/dimensions`: For operators; a read-only access key suffices. */
     dimensions: Call<'analytics.dimensions'>;
+    /** Returns the requests and failed requests of up to 100 sites by hour over the last 24 hours. `GET /analytics/sparklines`: For operators; a read-only access key suffices. */
+    sparklines: Call<'analytics.sparklines'>;
     /** Lists the nodes with the most traffic of sites in a range. `GET /analytics/top-nodes`: For operators; a read-only access key suffices. */
     topNodes: Call<'analytics.topNodes'>;
     /** Lists the URLs or the client addresses with the most requests in a range, approximately. `GET /analytics/top-requests`: For operators; a read-only access key suffices. */

@@ -47,5 +47,5 @@ export default {
   searchTitle: title,
   search: () => import('./search-sites.ts').then(({ searchSites }) => searchSites),
   actions: [{ title: { en: 'New site', 'zh-CN': '新建站点' }, to: '/sites?new=1' }],
-  uses: ['audit', 'changes', 'contract', 'network', 'protection'],
+  uses: ['audit', 'changes', 'contract', 'network', 'protection', 'statistics'],
 } satisfies Feature;

@@ -1,8 +1,8 @@
-// Country and autonomous system of an address, by the databases that the console is given: for trials of rules.
+// Country and autonomous system of an address, by the databases that the console is given.
 import { readFile, stat } from 'node:fs/promises';
 import { Reader, type Response } from 'mmdb-lib';
-import { formatAddress, parseAddress } from '../../../contract/scalars/cidr.ts';
-import type { Runtime } from '../../../runtime/runtime.ts';
+import { formatAddress, parseAddress } from '../contract/scalars/cidr.ts';
+import type { Runtime } from './runtime.ts';
 
 /** What is known of an address; null: there is no database that tells. Empty or 0: the database does not have it. */
 export interface Location {
