@@ -2,15 +2,12 @@
 
 /** By the part they belong to. Usage stays: records are computed from its minutes again when a late report arrives. */
 export const OPTIONAL_TABLES = {
-  logs: ['security_event', 'security_event_day'],
+  logs: ['request_log', 'request_log_loss', 'request_log_missing', 'security_event', 'security_event_day'],
   statistics: [
     'cluster_request_minute',
     'node_metrics_minute',
     'propagation',
     'rule_hour',
-    'request_log',
-    'request_log_loss',
-    'request_log_missing',
     'rule_minute',
     'security_heavy',
     'site_request_minute',
