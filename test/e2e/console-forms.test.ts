@@ -775,8 +775,12 @@ const CHOICES = [
 /** Forms that take certificates, which are made for the story (console-certificates.test.ts), or ask authorities for them. */
 const CERTIFICATES = ['features/certificates/RequestHttps.vue', 'features/certificates/UploadCertificate.vue'];
 
-/** Forms that save nothing: a trial beside what was typed, and a draft of a rule (console-rules.test.ts). */
-const TRIALS = ['features/rules/TryPanel.vue', 'features/rules/redirects/PatternDialog.vue'];
+/** Forms that save nothing: trials beside what was typed, and a draft of a rule (console-rules.test.ts, console-cache.test.ts). */
+const TRIALS = [
+  'features/cache/explain/ExplainPanel.vue',
+  'features/rules/TryPanel.vue',
+  'features/rules/redirects/PatternDialog.vue',
+];
 
 test('every form of the console is walked', (t) => {
   t.deepEqual(
