@@ -1,4 +1,4 @@
-import { Box } from '@element-plus/icons-vue';
+import { Files } from '@element-plus/icons-vue';
 import type { Feature } from '@/app/feature.ts';
 
 const title = { en: 'Backups', 'zh-CN': '备份' };
@@ -21,5 +21,5 @@ export default {
       component: () => import('./BackupSchedule.vue'),
     },
   ],
-  navigation: [{ group: 'system', order: 25, title, icon: Box, to: '/backups' }],
+  navigation: [{ group: 'system', order: 25, title, icon: Files, to: '/backups' }],
 } satisfies Feature;
