@@ -35,7 +35,8 @@ Programs that tests build from third-party sources are kept for all clones, in $
                  detector over everything (go runs it over packages with shared state), and long (npm run test:long) is
                  race with the long forms of tests: every test of the WAF's rule set, a database that stalls for a
                  minute, 20 kills while requests are counted, 100,000 expressions, 30 examples of each API operation,
-                 and the interoperability cases of gRPC through an edge
+                 a kill of each process and at each step, every page in every form, every end of the demo, and the
+                 interoperability cases of gRPC through an edge
   --shard I/N    runs part I of N of the jobs that were chosen: the same parts on every machine, packed by test/costs.json
   --changed      runs the tests that the difference to main can break, nearest first, for about two minutes: steps of the
                  check, files that import it, are named after it or call it, and packages of Go; lists the omitted files

@@ -24,6 +24,7 @@ import {
   visit,
 } from '../helpers/console-pages.ts';
 import { startTestFleet } from '../helpers/fleet.ts';
+import { orAll } from '../helpers/long-form.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 
 let browser: Browser;
@@ -54,6 +55,9 @@ test.after.always(async () => {
   await fleet?.stop();
   await running?.stop();
 });
+
+/** A form takes one and refuses the other; the long form also leaves it empty, and fills it to the limit. */
+const SHORT_KINDS: readonly string[] = ['hostile', 'one too many'];
 
 const operatorVisit = (path: string): Promise<Visit> => signedInVisit(browser, running.origin, path);
 
@@ -797,7 +801,7 @@ for (const form of FORMS) {
     await page.goto('about:blank');
     let box: Locator | undefined;
     const faults: string[] = [];
-    for (const kind of KINDS) {
+    for (const kind of orAll(KINDS, (one) => SHORT_KINDS.includes(one))) {
       if (!form.stays || !box) box = await form.open(page);
       faults.push(...(await tryKind(page, box, form, kind)));
     }

@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { type Demo, demoFolder, processesOf, removeDemo, spawnDemo, startDemo } from '../helpers/demo.ts';
 import { eventually } from '../helpers/eventually.ts';
+import { inLongForm } from '../helpers/long-form.ts';
 import { existingRunFolders } from '../helpers/node-files.ts';
 
 const folder = demoFolder('demo');
@@ -138,12 +139,14 @@ test.serial('Ctrl-C ends everything; the next start needs neither network nor Go
   await assertSame(t);
 });
 
-test.serial('a closed terminal (SIGHUP) ends everything; the next start goes on', async (t) => {
-  // npm ends at once on this signal; the launcher still stops what it started, and the next start waits for it.
-  await demo.end('SIGHUP');
-  demo = await startDemo(folder);
-  t.deepEqual(addresses(demo.facts), addresses(first));
-  await assertSame(t);
+inLongForm(() => {
+  test.serial('a closed terminal (SIGHUP) ends everything; the next start goes on', async (t) => {
+    // npm ends at once on this signal; the launcher still stops what it started, and the next start waits for it.
+    await demo.end('SIGHUP');
+    demo = await startDemo(folder);
+    t.deepEqual(addresses(demo.facts), addresses(first));
+    await assertSame(t);
+  });
 });
 
 test.serial(
@@ -195,27 +198,31 @@ test.serial('after kill -9 of the launcher the next start stops what was left an
   t.is((await nodesOf(demo)).items.length, 1);
 });
 
-test.serial(
-  'after kill -9 of the launcher and the supervisor of the edge the next start has the same addresses',
-  async (t) => {
-    const [runDir] = existingRunFolders(join(folder, 'edge'));
-    const { supervisor } = JSON.parse(readFileSync(join(runDir!, 'supervisor.lock'), 'utf8')) as {
-      supervisor: { pid: number };
-    };
-    process.kill(supervisor.pid, 'SIGKILL');
-    await demo.end('SIGKILL');
-    demo = await startDemo(folder);
-    t.deepEqual(addresses(demo.facts), addresses(first));
-    await assertSame(t);
-  },
-);
+inLongForm(() => {
+  test.serial(
+    'after kill -9 of the launcher and the supervisor of the edge the next start has the same addresses',
+    async (t) => {
+      const [runDir] = existingRunFolders(join(folder, 'edge'));
+      const { supervisor } = JSON.parse(readFileSync(join(runDir!, 'supervisor.lock'), 'utf8')) as {
+        supervisor: { pid: number };
+      };
+      process.kill(supervisor.pid, 'SIGKILL');
+      await demo.end('SIGKILL');
+      demo = await startDemo(folder);
+      t.deepEqual(addresses(demo.facts), addresses(first));
+      await assertSame(t);
+    },
+  );
+});
 
-test.serial('when npm alone is killed the demo ends and the next start works', async (t) => {
-  process.kill(demo.launcher.pid!, 'SIGKILL');
-  await eventually(() => processesOf(folder).length === 0, { timeoutMs: 60_000 });
-  t.false(existsSync(join(folder, 'demo.json')));
-  demo = await startDemo(folder);
-  await assertSame(t);
+inLongForm(() => {
+  test.serial('when npm alone is killed the demo ends and the next start works', async (t) => {
+    process.kill(demo.launcher.pid!, 'SIGKILL');
+    await eventually(() => processesOf(folder).length === 0, { timeoutMs: 60_000 });
+    t.false(existsSync(join(folder, 'demo.json')));
+    demo = await startDemo(folder);
+    await assertSame(t);
+  });
 });
 
 test.serial('a console that dies is started again and demo.json follows', async (t) => {

@@ -1,5 +1,6 @@
 // Whatever process is killed in the middle of 200 bans and 50 publications: afterwards every confirmed change is on the
-// node, exactly once in effect, and the edge never stopped serving for longer than the killed part took to return.
+// node, exactly once in effect, and the edge never stopped serving for longer than the killed part took to return. The long form
+// kills each process.
 import { randomUUID } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
 import { Redis } from 'ioredis';
@@ -7,6 +8,7 @@ import pg from 'pg';
 import { edgeGet } from '../helpers/edge-request.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { CLIENT_IP_HEADER, type Installation, startInstallation } from '../helpers/installation.ts';
+import { orAll } from '../helpers/long-form.ts';
 
 const BANS = 200;
 const PUBLICATIONS = 50;
@@ -35,6 +37,8 @@ test.after.always('stop everything', async () => {
 
 interface Victim {
   name: string;
+  /** Dies in the short form, too. */
+  always?: true;
   kill(target: Installation): Promise<void> | void;
 }
 
@@ -45,9 +49,13 @@ const sigkill = (pid: number | undefined) => {
 
 const VICTIMS: readonly Victim[] = [
   { name: 'the web process', kill: ({ consoles }) => sigkill(consoles.app.child.pid) },
-  { name: 'the worker with relay and actors', kill: ({ consoles }) => sigkill(consoles.worker.child.pid) },
+  {
+    name: 'the worker with relay and actors',
+    always: true,
+    kill: ({ consoles }) => sigkill(consoles.worker.child.pid),
+  },
   { name: 'the node channel', kill: ({ consoles }) => sigkill(consoles.channel.child.pid) },
-  { name: 'the agent', kill: ({ node }) => sigkill(node.pids()?.agent) },
+  { name: 'the agent', always: true, kill: ({ node }) => sigkill(node.pids()?.agent) },
   { name: 'Caddy', kill: ({ node }) => sigkill(node.pids()?.caddy) },
   {
     name: 'the supervisor',
@@ -57,7 +65,7 @@ const VICTIMS: readonly Victim[] = [
       await node.start();
     },
   },
-  { name: 'Redis', kill: ({ servers }) => sigkill(servers.redis.pid) },
+  { name: 'Redis', always: true, kill: ({ servers }) => sigkill(servers.redis.pid) },
   {
     name: "Redis' content (FLUSHALL)",
     kill: async ({ redisUrl }) => {
@@ -66,10 +74,10 @@ const VICTIMS: readonly Victim[] = [
       redis.disconnect();
     },
   },
-  { name: 'PostgreSQL', kill: ({ servers }) => sigkill(servers.postgres.pid) },
+  { name: 'PostgreSQL', always: true, kill: ({ servers }) => sigkill(servers.postgres.pid) },
 ];
 
-for (const [index, victim] of VICTIMS.entries()) {
+for (const [index, victim] of orAll(VICTIMS, ({ always }) => always === true).entries()) {
   test.serial(`${victim.name} dies in the middle of ${BANS} bans and ${PUBLICATIONS} publications`, async (t) => {
     await dies(t, victim, index + 1);
   });

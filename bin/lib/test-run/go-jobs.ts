@@ -15,19 +15,10 @@ interface GoEvent {
 }
 
 /**
- * Packages of the data plane with state that goroutines share: the race detector sees their tests each time. Those that
- * need all of Caddy or the WAF's engine take minutes to compile for it, and are left to the suite `race`.
+ * Packages of the data plane whose state most other packages use: the race detector sees their tests each time. All others are
+ * left to the suite `race`, because they take long to compile for it.
  */
-const SHARED_STATE = [
-  'exchange',
-  'features/bans',
-  'features/cc',
-  'features/challenge',
-  'features/count',
-  'features/lists',
-  'features/origin',
-  'features/sites',
-];
+const SHARED_STATE = ['exchange', 'features/bans', 'features/count'];
 /** With the race detector a test takes several times as long. */
 const RACE = ['-race', '-timeout', '30m'];
 const KEPT_OUTPUT = 10_000;

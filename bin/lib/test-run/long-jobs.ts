@@ -14,6 +14,12 @@ const LONG_FORMS: readonly { file: string; env: Readonly<Record<string, string>>
   { file: 'test/integration/fair-nodes.test.ts', env: { HONEST_NODES: '100', WORST_SECONDS: '30' } },
   { file: 'test/integration/expression-pairs.test.ts', env: { PAIRS: '100000' } },
   { file: 'test/e2e/schemathesis.test.ts', env: { EXAMPLES: '30' } },
+  // All of what the short forms have one of (test/helpers/long-form.ts).
+  { file: 'test/e2e/console-look.test.ts', env: { TEST_LONG: '1' } },
+  { file: 'test/e2e/console-forms.test.ts', env: { TEST_LONG: '1' } },
+  { file: 'test/e2e/console-network.test.ts', env: { TEST_LONG: '1' } },
+  { file: 'test/e2e/demo.test.ts', env: { TEST_LONG: '1' } },
+  { file: 'test/e2e/faults.test.ts', env: { TEST_LONG: '1' } },
 ];
 
 /** A module of its own: the edge does not depend on the gRPC server and client of the cases. */
