@@ -6,10 +6,12 @@ import type { ServiceFeature } from '../../mixins/service-feature.ts';
 import { MAX_SUBJECTS } from '../../models/alerts/alert.ts';
 import { purgeAlerts } from '../../models/db/sweeps.ts';
 import { writeRuleSet } from '../../models/rules/rule-set.ts';
+import { sitesWithErrors } from '../../models/sites/alerting-site.ts';
 import { makeUsagePartitions } from '../../models/usage/usage-partitions.ts';
 import { FEATURES } from '../../services/gen/features.ts';
 import { reviewAlerts } from '../../services/housekeeping/review-alerts.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
+import { QueryPlans } from '../helpers/query-plans.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 import { testCertificate } from '../helpers/site-certificates.ts';
 import { withoutJobs } from '../helpers/without-jobs.ts';
@@ -269,6 +271,38 @@ test.serial('while a kind concerns more subjects than are read, none of its aler
   await review();
   t.is(await open(), 0);
 });
+
+test.serial(
+  'looking for sites with errors reads the rows of those that have some, however many others there are',
+  async (t) => {
+    await makeUsagePartitions(api.sql, new Date());
+    const { id } = await api.site(clusterId, 'errors.example');
+    const minute = `date_trunc('minute', now()) - interval '3 minutes'`;
+    const columns = 'minute, site_id, cluster_id, requests, bytes_sent, bytes_received, failed';
+    await api.sql.raw(`insert into usage_minute (${columns})
+    select ${minute}, 'site-' || n % 2000, '${clusterId}', 10, 0, 0, 0 from generate_series(1, 20000) n`);
+    await api.sql.raw(
+      `insert into usage_minute (${columns}) values (${minute}, ?, '${clusterId}', 60, 0, 0, 40), (${minute}, ?, '${clusterId}', 40, 0, 0, 0)`,
+      [id, id],
+    );
+    await api.sql.raw('analyze usage_minute');
+    const plans = new QueryPlans(api, running);
+    await plans.connect();
+    try {
+      let found: unknown;
+      const find = async () => {
+        found = await sitesWithErrors(api.sql, { minutes: 5, ratio: 0.2, requests: 100 }, 10);
+      };
+      const read = await plans.rowsRead(find, (sql) => sql.includes('usage_minute'));
+      t.deepEqual(found, [{ id, percent: 40 }]);
+      t.is(read.length, 1);
+      t.true(read[0]! < 100, `${read[0]} rows`);
+    } finally {
+      await plans.end();
+      await api.sql('usage_minute').delete();
+    }
+  },
+);
 
 test.serial('an alert is kept for 90 days after it ended, however long it was open', async (t) => {
   await api.sql('alert').delete();
