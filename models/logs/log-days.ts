@@ -82,7 +82,7 @@ async function deleteHour(sql: Knex, hour: number): Promise<{ rows: number; byte
   return { rows, bytes: rows * ROW_BYTES };
 }
 
-/** What a row takes with its indexes; measured by `npm run bench -- log-ingest`. */
+/** What a row takes with its indexes, as an estimate: the next sweep measures the space again. */
 const ROW_BYTES = 560;
 
 /** Deletes rows of sites that are gone; queries hide them from the first moment. Returns how many rows that were. */
