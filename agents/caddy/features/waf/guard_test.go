@@ -124,9 +124,38 @@ var mutations = map[string]func(string) string{
 	"in JSON": func(a string) string {
 		return `{"a":"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(a) + `"}`
 	},
-	"encoded again": url.QueryEscape,
-	"after a field": func(a string) string { return "Job: Developer\r\n" + a },
-	"after a macro": func(a string) string { return "SELECT 1 WHERE $__timeFilter(time) " + a },
+	"encoded again":        url.QueryEscape,
+	"after a field":        func(a string) string { return "Job: Developer\r\n" + a },
+	"after a macro":        func(a string) string { return "SELECT 1 WHERE $__timeFilter(time) " + a },
+	"lower case":           strings.ToLower,
+	"a line break before":  func(a string) string { return "\n" + a },
+	"a semicolon before":   func(a string) string { return ";" + a },
+	"a pipe before":        func(a string) string { return "|" + a },
+	"an and before":        func(a string) string { return "&" + a },
+	"two ands before":      func(a string) string { return "x && " + a },
+	"spaces around":        func(a string) string { return "   " + a + "   " },
+	"vertical tabs":        func(a string) string { return strings.ReplaceAll(a, " ", "\v") },
+	"form feeds":           func(a string) string { return strings.ReplaceAll(a, " ", "\f") },
+	"line breaks":          func(a string) string { return strings.ReplaceAll(a, " ", "\n") },
+	"CR LF":                func(a string) string { return strings.ReplaceAll(a, " ", "\r\n") },
+	"IFS":                  func(a string) string { return strings.ReplaceAll(a, " ", "${IFS}") },
+	"quoted by backticks":  func(a string) string { return "`" + a + "`" },
+	"substituted":          func(a string) string { return "$(" + a + ")" },
+	"in braces":            func(a string) string { return "{" + a + "}" },
+	"in brackets":          func(a string) string { return "[" + a + "]" },
+	"in apostrophes":       func(a string) string { return "'" + a + "'" },
+	"after a quote and )":  func(a string) string { return "x\") " + a },
+	"before a comment":     func(a string) string { return a + " -- " },
+	"before a number sign": func(a string) string { return a + " # the rest" },
+	"twice, in lines":      func(a string) string { return a + "\n" + a },
+	"as an item":           func(a string) string { return "* first\n* " + a },
+	"after a title":        func(a string) string { return "uname - print system information\n" + a },
+	"after a page":         func(a string) string { return "See perl (1)\n" + a },
+	"in Chinese":           func(a string) string { return "你好\n" + a + "\n谢谢" },
+	"in an element":        func(a string) string { return "<em class=\"a\">" + a + "</em>" },
+	"long text before": func(a string) string {
+		return strings.Repeat("The words of this line are all ordinary. ", 20) + "\n" + a
+	},
 }
 
 // guardStep is how many tests of the rule set one stands for: WAF_ALL_RULES has all of them run.
@@ -163,6 +192,9 @@ func attacksOf(test *crstest.Test) []string {
 	slices.Sort(attacks)
 	return attacks
 }
+
+// How many kinds of mutations there are, and how many mutations the rule set detects, at least.
+const leastMutations, leastDetected = 50, 10_000
 
 // Each mutation of an attack that the rule set detects by itself is detected with the exceptions, too.
 func TestExceptionsLoseNoMutationOfAnAttack(t *testing.T) {
@@ -202,7 +234,10 @@ func TestExceptionsLoseNoMutationOfAnAttack(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d of %d mutations are detected", detected, tried)
+	if len(mutations) < leastMutations || detected*step < leastDetected {
+		t.Errorf("%d mutations of %d kinds are detected", detected, len(mutations))
+	}
+	t.Logf("%d of %d mutations of %d kinds are detected", detected, tried, len(mutations))
 }
 
 // aboutExceptions reports whether a test expects a rule of a family in which rules have exceptions.
