@@ -309,12 +309,18 @@ export const analytics = resource('analytics', {
     path: '/analytics/sparklines',
     summary: 'Returns the requests and failed requests of up to 100 sites by hour over the last 24 hours.',
     input: Input({
-      siteIds: Type.Array(Type.String({ pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' }), {
-        minItems: 1,
-        maxItems: MAX_SPARK_SITES,
-        uniqueItems: true,
-        description: 'IDs of the sites, separated by commas.',
-      }),
+      siteIds: Type.Array(
+        Type.String({
+          pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$',
+          examples: ['0199f2c4-7a10-7c3e-9a55-2f1d6c0b8e21'],
+        }),
+        {
+          minItems: 1,
+          maxItems: MAX_SPARK_SITES,
+          uniqueItems: true,
+          description: 'IDs of the sites, separated by commas.',
+        },
+      ),
     }),
     output: Type.Object({
       from: { ...Timestamp, description: 'Start of the first point.' },
