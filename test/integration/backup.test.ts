@@ -13,12 +13,15 @@ import { readBackup } from '../../runtime/backup/read-backup.ts';
 import { type WrittenBackup, writeBackup } from '../../runtime/backup/write-backup.ts';
 import { createSealer } from '../../runtime/sealer.ts';
 import { backupsIn, emptyDatabase, query, runCommand } from '../helpers/backup-commands.ts';
+import { orAll } from '../helpers/long-form.ts';
 import { addCluster, ban, createPipeline, publishThings } from '../helpers/pipeline.ts';
 import { createTestDatabase } from '../helpers/servers.ts';
 import { temporaryFolder } from '../helpers/temporary-folder.ts';
 
 const WORKERS = 8;
 const CHANGES = 1000;
+/** Migrations that an older release did not have. */
+const OLDER = 30;
 const keys = generateBackupKeys();
 const secret = parseSecretKey(keys.secretKey);
 
@@ -180,6 +183,28 @@ test('a backup of an earlier release is migrated, one of a later release is refu
   t.is((await query(empty, `select from pg_class where relnamespace = 'public'::regnamespace`)).length, 0);
 });
 
+test('a restore that is killed while it migrates an older backup is unfinished, and runs again', async (t) => {
+  const old = await emptyDatabase();
+  t.teardown(old.drop);
+  const names = await migrationNames();
+  // Enough of them that the signal comes in their middle.
+  await migrate(old.url, undefined, { only: new Set(names.slice(0, -OLDER)) });
+  await query(old.url, `insert into setting (key, value) values ('of-then', '1')`);
+  const { file } = await write(temporaryFolder(t), { url: old.url });
+  const url = await target(t);
+  const run = { args: ['--from', file], env: { DATABASE_URL: url } };
+  const killed = await runCommand('restore', { ...run, at: { said: 'migrate:', signal: 'SIGKILL' } });
+  t.is(killed.signal, 'SIGKILL');
+  await t.throwsAsync(migrate(url), { message: /unfinished restore/ });
+  const done = await runCommand('restore', run);
+  t.is(done.code, 0, done.stderr);
+  t.deepEqual(await query(url, `select value from setting where key = 'of-then'`), [{ value: 1 }]);
+  t.deepEqual(
+    (await query<{ name: string }>(url, 'select name from migration order by 1')).map(({ name }) => name),
+    names,
+  );
+});
+
 test('what cannot be restored is refused before the database is touched', async (t) => {
   const folder = temporaryFolder(t);
   const { file } = await write(folder, { recipients: [keys.publicKey] });
@@ -225,11 +250,12 @@ test('what cannot be restored is refused before the database is touched', async 
 
 test('a backup that is killed or canceled at any step leaves no file that passes for one', async (t) => {
   const env = { DATABASE_URL: source.url };
-  for (const [said, signal] of [
+  const steps = [
     ['write:', 'SIGKILL'],
     ['verify:', 'SIGKILL'],
     ['write:', 'SIGINT'],
-  ] as const) {
+  ] as const;
+  for (const [said, signal] of orAll(steps, ([step]) => step === 'write:')) {
     const folder = temporaryFolder(t);
     const ended = await runCommand('backup', { args: ['--to', folder], env, at: { said, signal } });
     // It may have ended before the signal came: then there is a whole one.
@@ -253,12 +279,13 @@ test('a restore that is killed at any step leaves a database that no console sta
   writeFileSync(keyFile, `# a comment\n${keys.secretKey}\n`, { mode: 0o600 });
   const url = await target(t);
   const run = { args: ['--from', file, '--key', keyFile], env: { DATABASE_URL: url } };
-  for (const [said, signal] of [
+  const steps = [
     ['tables:', 'SIGKILL'],
     ['rows:', 'SIGKILL'],
     ['rows:', 'SIGINT'],
     ['finish:', 'SIGKILL'],
-  ] as const) {
+  ] as const;
+  for (const [said, signal] of orAll(steps, ([step]) => step === 'rows:')) {
     const ended = await runCommand('restore', { ...run, at: { said, signal } });
     if (ended.code === 0) continue;
     // The server may still be ending what the process had begun.
