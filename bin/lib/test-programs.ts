@@ -24,7 +24,12 @@ const TEST_PACKAGES: Record<string, string> = {
 };
 
 /** Programs that benchmarks alone use. */
-const BENCH_PACKAGES: Record<string, string> = { wrk: 'wrk', haproxy: 'haproxy', varnishd: 'varnish' };
+const BENCH_PACKAGES: Record<string, string> = {
+  wrk: 'wrk',
+  haproxy: 'haproxy',
+  varnishd: 'varnish',
+  'prometheus-alertmanager': 'prometheus-alertmanager',
+};
 
 /** Packages that would serve something as soon as they are there. */
 const SERVICES: Record<string, string> = {
@@ -33,6 +38,7 @@ const SERVICES: Record<string, string> = {
   pgbouncer: 'pgbouncer',
   haproxy: 'haproxy',
   varnish: 'varnish',
+  'prometheus-alertmanager': 'prometheus-alertmanager',
   'exim4-daemon-light': 'exim4',
   prometheus: 'prometheus',
 };

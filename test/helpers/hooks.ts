@@ -4,6 +4,8 @@ import type { AddressInfo } from 'node:net';
 
 export interface Received {
   path: string;
+  /** What it was answered with. */
+  status: number;
   headers: IncomingHttpHeaders;
   text: string;
   // biome-ignore lint/suspicious/noExplicitAny: bodies are judged by the assertions
@@ -27,9 +29,12 @@ export async function startHooks(): Promise<Hooks> {
     const chunks: Buffer[] = [];
     for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
     const text = Buffer.concat(chunks).toString();
-    hooks.received.push({ path: request.url ?? '', headers: request.headers, text, body: JSON.parse(text) });
+    const path = request.url ?? '';
+    const received = { path, status: hooks.status, headers: request.headers, text, body: JSON.parse(text) };
+    hooks.received.push(received);
     await hooks.before();
-    response.writeHead(hooks.status).end(hooks.answer);
+    received.status = hooks.status;
+    response.writeHead(received.status).end(hooks.answer);
   });
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
   const { port } = server.address() as AddressInfo;
