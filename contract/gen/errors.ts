@@ -2,6 +2,7 @@
 import { errors as accessKeys } from '../resources/access-keys.codes.ts';
 import { errors as account } from '../resources/account.codes.ts';
 import { errors as acmeDirectory } from '../resources/acme-directory.codes.ts';
+import { errors as alertSilences } from '../resources/alert-silences.codes.ts';
 import { errors as alerts } from '../resources/alerts.codes.ts';
 import { errors as analytics } from '../resources/analytics.codes.ts';
 import { errors as backups } from '../resources/backups.codes.ts';
@@ -42,6 +43,7 @@ export const ERROR_LISTS = [
   accessKeys,
   account,
   acmeDirectory,
+  alertSilences,
   alerts,
   analytics,
   backups,

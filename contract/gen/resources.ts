@@ -3,6 +3,7 @@ import * as accessKeys from '../resources/access-keys.ts';
 import * as account from '../resources/account.ts';
 import * as acmeDirectory from '../resources/acme-directory.ts';
 import * as addresses from '../resources/addresses.ts';
+import * as alertSilences from '../resources/alert-silences.ts';
 import * as alerts from '../resources/alerts.ts';
 import * as analytics from '../resources/analytics.ts';
 import * as auditLogs from '../resources/audit-logs.ts';
@@ -73,6 +74,7 @@ export const RESOURCE_FILES = [
   account,
   acmeDirectory,
   addresses,
+  alertSilences,
   alerts,
   analytics,
   auditLogs,

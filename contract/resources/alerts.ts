@@ -412,9 +412,15 @@ export const AlertEvent = Type.Object({
   detail: Type.Record(Type.String(), Type.Unknown(), { description: 'Values that the message names.' }),
   startedAt: Timestamp,
   resolvedAt: { ...Nullable(Timestamp), description: 'Null while the cause lasts.' },
+  silencedAt: { ...Nullable(Timestamp), description: 'When a silence first kept it from being sent; null: never.' },
+  silenced: Type.Boolean({ description: 'Whether a silence keeps it from being sent now.' }),
   deliveries: Type.Object(
-    { sent: Deliveries, waiting: Deliveries, failed: Deliveries, dropped: Deliveries },
-    { description: 'Messages about it, by what became of them. `dropped`: the cause had ended before.' },
+    { sent: Deliveries, waiting: Deliveries, failed: Deliveries, dropped: Deliveries, grouped: Deliveries },
+    {
+      description:
+        'Messages about it, by what became of them. `dropped`: the cause had ended before. `grouped`: a message about ' +
+        'many alerts names it.',
+    },
   ),
 });
 export type AlertEvent = Static<typeof AlertEvent>;

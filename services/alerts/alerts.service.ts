@@ -1,4 +1,5 @@
 import type { ServiceSchema } from 'moleculer';
+import { alertSilences } from '../../contract/resources/alert-silences.ts';
 import {
   alertChannels,
   alertEvents,
@@ -20,6 +21,7 @@ import {
 } from './channels.ts';
 import { listEvents } from './list-events.ts';
 import { getPolicy, setPolicy } from './policy.ts';
+import { createSilence, endSilence, listSilences } from './silences.ts';
 import { getSmtp, setSmtp } from './smtp.ts';
 import { changeSubscription, createSubscription, endSubscription, listSubscriptions } from './subscriptions.ts';
 
@@ -43,6 +45,9 @@ export default (runtime: Runtime): ServiceSchema => ({
       implement(alertSubscriptions.create, (input, call) => createSubscription(runtime, input, call)),
       implement(alertSubscriptions.update, (input, call) => changeSubscription(runtime, input, call)),
       implement(alertSubscriptions.delete, (input, call) => endSubscription(runtime, input, call)),
+      implement(alertSilences.list, (input) => listSilences(runtime, input)),
+      implement(alertSilences.create, (input, call) => createSilence(runtime, input, call)),
+      implement(alertSilences.delete, (input, call) => endSilence(runtime, input, call)),
       implement(alertEvents.list, (input) => listEvents(runtime, input)),
     ]),
   ],

@@ -13,7 +13,16 @@ export async function listEvents(
   return pageIn(rows.map(present), input);
 }
 
-function present({ id, kind, facts, startedAt, resolvedAt, deliveries }: AlertEventRow): AlertEvent {
+function present({
+  id,
+  kind,
+  facts,
+  startedAt,
+  resolvedAt,
+  silencedAt,
+  silenced,
+  deliveries,
+}: AlertEventRow): AlertEvent {
   const { siteId, name, resourceId, detail } = facts;
   return {
     id,
@@ -25,6 +34,8 @@ function present({ id, kind, facts, startedAt, resolvedAt, deliveries }: AlertEv
     detail,
     startedAt: startedAt.toISOString(),
     resolvedAt: resolvedAt?.toISOString() ?? null,
+    silencedAt: silencedAt?.toISOString() ?? null,
+    silenced,
     deliveries,
   };
 }

@@ -72,6 +72,23 @@ test('a channel is added, tested and subscribed; an alert is told to it and list
   t.is(hooks.received[1]?.body.siteId, site.id);
   await screenshot(page, 'alert-events');
   t.deepEqual(await layoutFaults(page), []);
+  // Maintenance is silenced, and ended early.
+  await page.getByRole('link', { name: 'Silences', exact: true }).click();
+  await page.getByRole('button', { name: 'Silence alerts', exact: true }).first().click();
+  await dialog.getByLabel('Reason', { exact: true }).fill('Move to the new rack');
+  await dialog.getByRole('checkbox', { name: 'A node does not respond' }).press('Space');
+  await screenshot(page, 'alert-silence-dialog');
+  await dialog.getByRole('button', { name: 'Silence alerts', exact: true }).click();
+  await page.getByText('Move to the new rack', { exact: true }).waitFor();
+  for (const theme of ['light', 'dark'] as const) {
+    await showTheme(page, theme);
+    t.deepEqual(await accessibilityFaults(page, theme === 'light' ? 'all' : 'colors'), []);
+    await screenshot(page, `alert-silences-${theme}`);
+  }
+  t.deepEqual(await layoutFaults(page), []);
+  await page.getByRole('button', { name: 'End “Move to the new rack”' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'End', exact: true }).click();
+  await page.getByText('No silences', { exact: true }).waitFor();
   // What one does not change stays, although the API gives omitted limits their defaults.
   await api.ok('PUT', '/alerts/policy', { errorRatio: 0.5 });
   await page.getByRole('link', { name: 'Limits', exact: true }).click();

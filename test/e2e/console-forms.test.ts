@@ -254,6 +254,16 @@ const FORMS: readonly FormCase[] = [
     },
   },
   {
+    file: 'features/alerts/SilenceAlerts.vue',
+    open: async (page) => {
+      const dialog = await opened(() => '/alerts/silences', 'alerts.silence.add')(page);
+      await dialog.getByRole('checkbox', { name: word('alerts.kind.node_offline'), exact: true }).press('Space');
+      return dialog;
+    },
+    submit: 'alerts.silence.add',
+    fields: { 'alerts.silence.reason': name(200) },
+  },
+  {
     file: 'features/alerts/AlertLimits.vue',
     open: onPage(() => '/alerts/rules', 'alerts.limits.certificate'),
     submit: 'shared.form.save',

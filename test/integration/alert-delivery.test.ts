@@ -39,7 +39,9 @@ test.before('start', async () => {
   nodeId = await api.node(clusterId, 'edge one');
 });
 test.after.always('stop', () => Promise.all([running?.stop(), hooks?.stop(), mail?.stop()]));
-test.beforeEach('forget', () => {
+test.beforeEach('forget', async () => {
+  // As if the messages of the test before had been sent long ago: many of a short time would be gathered.
+  await api.sql.raw(`update alert_delivery set created_at = created_at - interval '1 hour'`);
   Object.assign(hooks, { received: [], status: 200, answer: '{}', before: () => undefined });
 });
 
@@ -190,6 +192,140 @@ test.serial('after a sender that died another sends the message again, with the 
   await round();
   t.is(hooks.received.length, 3);
 });
+
+test.serial('silenced alerts are recorded and not sent; at the end of the silence those still open are', async (t) => {
+  const silence = await api.ok('POST', '/alerts/silences', {
+    kinds: ['node_offline'],
+    resourceId: nodeId,
+    reason: 'Maintenance of the rack',
+    durationSeconds: 7200,
+  });
+  t.like(silence, {
+    kinds: ['node_offline'],
+    resourceId: nodeId,
+    resourceName: 'edge one',
+    createdBy: 'first key',
+  });
+  t.is(Date.parse(silence.endsAt) - Date.parse(silence.createdAt), 7_200_000);
+  await offline();
+  await round();
+  await round();
+  t.deepEqual(hooks.received, []);
+  const newest = async () => (await api.ok('GET', '/alerts/events')).items[0];
+  t.like(await newest(), {
+    kind: 'node_offline',
+    silenced: true,
+    resolvedAt: null,
+    deliveries: { sent: 0, waiting: 0 },
+  });
+  t.truthy((await newest()).silencedAt);
+  // An alert that ends in its silence is told to nobody.
+  await online();
+  await round();
+  t.like(await newest(), { silenced: false });
+  t.truthy((await newest()).resolvedAt);
+  await offline();
+  await round();
+  t.deepEqual(hooks.received, []);
+  await api.ok('DELETE', `/alerts/silences/${silence.id}`);
+  await round();
+  t.is(hooks.received.length, 1);
+  t.like(hooks.received[0]!.body, { kind: 'node_offline', status: 'firing' });
+  await api.refused(t, [404, 'ALERT_SILENCE_NOT_FOUND'], 'DELETE', `/alerts/silences/${silence.id}`);
+  t.deepEqual((await api.ok('GET', '/alerts/silences')).items, []);
+  await online();
+  await round();
+});
+
+test.serial(
+  'a silence waits with messages that are tried again, and matches by kind or by what an alert is about',
+  async (t) => {
+    hooks.status = 503;
+    await offline();
+    await round();
+    t.is(hooks.received.length, 1);
+    hooks.status = 200;
+    const other = await api.ok('POST', '/alerts/silences', {
+      kinds: ['high_5xx'],
+      reason: 'Other',
+      durationSeconds: 300,
+    });
+    const same = await api.ok('POST', '/alerts/silences', { resourceId: nodeId, reason: 'Same', durationSeconds: 300 });
+    await later();
+    await round();
+    t.is(hooks.received.length, 1, 'silenced');
+    await api.sql('alert_silence').where({ id: same.id }).update({ ends_at: new Date() });
+    await round();
+    t.is(hooks.received.length, 2, 'the silence is over; that of another kind matches nothing');
+    t.is(hooks.received[0]!.body.id, hooks.received[1]!.body.id);
+    await api.ok('DELETE', `/alerts/silences/${other.id}`);
+    await api.badField(t, '/kinds', 'POST', '/alerts/silences', { reason: 'All', durationSeconds: 300 });
+    await api.badField(t, '/durationSeconds', 'POST', '/alerts/silences', {
+      kinds: ['high_5xx'],
+      reason: 'Long',
+      durationSeconds: 31 * 86_400,
+    });
+    const many = Array.from({ length: 100 }, (_, n) => ({
+      id: `many-${n}`,
+      kinds: ['high_5xx'],
+      resource_name: '',
+      reason: 'many',
+      created_by: 'x',
+      created_at: new Date(),
+      ends_at: new Date(Date.now() + 60_000),
+    }));
+    await api.sql('alert_silence').insert(many);
+    const data = await api.refused(t, [409, 'ALERT_SILENCE_LIMIT'], 'POST', '/alerts/silences', {
+      kinds: ['high_5xx'],
+      reason: 'One more',
+      durationSeconds: 300,
+    });
+    t.is(data.limit, 100);
+    await api.sql('alert_silence').delete();
+    await online();
+    await round();
+  },
+);
+
+test.serial(
+  'many alerts of a kind become one message that names them, and one when they ended; later ones are gathered',
+  async (t) => {
+    await api.sql('alert').delete();
+    const sites = Array.from({ length: 40 }, (_, n) => `group-${String(n).padStart(2, '0')}`);
+    const began = new Date();
+    const open = (ids: string[]) =>
+      api
+        .sql('alert')
+        .insert(
+          ids.map((id) => ({ kind: 'high_5xx', site_id: id, started_at: began, detail: JSON.stringify({ name: id }) })),
+        );
+    await open(sites);
+    hooks.status = 503;
+    await deliver();
+    t.is(hooks.received.length, 1);
+    t.is(hooks.received[0]!.body.others, 39);
+    t.is(hooks.received[0]!.body.group.length, 10);
+    // Tried again it is the same, whatever began meanwhile.
+    await open(['group-late']);
+    hooks.status = 200;
+    await later();
+    await api
+      .sql('alert_delivery')
+      .where({ attempts: 0, state: 'waiting' })
+      .update({ due_at: new Date(Date.now() + 60_000) });
+    await deliver();
+    t.is(hooks.received.length, 2);
+    t.deepEqual(hooks.received[1]!.body, hooks.received[0]!.body);
+    t.is((await deliveries({ state: 'grouped' })).length, 39);
+    t.is((await deliveries({ state: 'waiting' })).length, 1, 'the later one is gathered');
+    await api.sql('alert').update({ resolved_at: new Date() });
+    await deliver();
+    t.is(hooks.received.length, 3);
+    t.like(hooks.received[2]!.body, { status: 'resolved', others: 39 });
+    t.is((await deliveries({ state: 'dropped' })).length, 1, 'that which nobody was told of');
+    await api.sql('alert').delete();
+  },
+);
 
 test.serial('a cause that ended before its message was sent is told to nobody', async (t) => {
   await offline();

@@ -33,8 +33,15 @@ export const surface: Surface = {
           id: ['id'],
           parameter: 'id',
         },
+        'alerts.silences.delete': {
+          path: '/alerts/silences',
+          body: { kinds: ['node_offline'], reason: 'Ended {n}', durationSeconds: 300 },
+          id: ['id'],
+          parameter: 'id',
+        },
       },
       bodies: {
+        'alerts.silences.create': { kinds: ['node_offline'], reason: 'Silenced {n}', durationSeconds: 300 },
         'alerts.channels.create': { name: 'Created {n}', config },
         'alerts.channels.update': { name: 'Changed {n}' },
         'alerts.policy.set': policy,

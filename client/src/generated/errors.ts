@@ -70,6 +70,10 @@ export const ERROR_STATUS = {
   ACME_DIRECTORY_CA_INVALID: 400,
   /** An external account needs both `eabKid` and `eabHmacKey`. Send both or neither. */
   ACME_DIRECTORY_EAB_INCOMPLETE: 400,
+  /** This silence does not exist, or has ended. */
+  ALERT_SILENCE_NOT_FOUND: 404,
+  /** There are `data.limit` silences already. End one first. */
+  ALERT_SILENCE_LIMIT: 409,
   /** This alert channel does not exist. */
   ALERT_CHANNEL_NOT_FOUND: 404,
   /** There are `data.limit` alert channels already. Delete one first. */

@@ -297,12 +297,17 @@ export interface AlertEvent {
   startedAt: string;
   /** Null while the cause lasts. */
   resolvedAt: string | null;
-  /** Messages about it, by what became of them. `dropped`: the cause had ended before. */
+  /** When a silence first kept it from being sent; null: never. */
+  silencedAt: string | null;
+  /** Whether a silence keeps it from being sent now. */
+  silenced: boolean;
+  /** Messages about it, by what became of them. `dropped`: the cause had ended before. `grouped`: a message about many alerts names it. */
   deliveries: {
     sent: number;
     waiting: number;
     failed: number;
     dropped: number;
+    grouped: number;
   };
 }
 
@@ -318,6 +323,24 @@ export interface AlertPolicy {
   /** Minutes over which 5xx are counted. 1 to 60; default 5. */
   windowMinutes: number;
   updatedAt: string | null;
+}
+
+export interface AlertSilence {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  /** Alerts that are not sent; empty: all kinds of the resource. Up to 64 entries. */
+  kinds: Array<'node_offline' | 'certificate_expiring' | 'certificate_failed' | 'origin_unavailable' | 'high_5xx' | 'site_failing' | 'cc_mitigation' | 'waf_share' | 'config_rollout_failed' | 'config_rollout_no_canary' | 'changes_undone' | 'stored_rule_invalid' | 'backup_late'>;
+  /** ID of the site, node, cluster or certificate whose alerts are not sent; null: of all of them. */
+  resourceId: string | null;
+  /** Its name as the silence began; empty: unknown, or all of them. */
+  resourceName: string;
+  /** Why, for colleagues. 1 to 200 characters. */
+  reason: string;
+  createdBy: string;
+  /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
+  createdAt: string;
+  /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
+  endsAt: string;
 }
 
 export interface AlertSmtp {

@@ -7,6 +7,7 @@ import type {
   AlertChannel,
   AlertEvent,
   AlertPolicy,
+  AlertSilence,
   AlertSmtp,
   AlertSubscription,
   Arrival,
@@ -341,6 +342,39 @@ export interface AlertsPolicySetInput {
 }
 
 export type AlertsPolicySetOutput = AlertPolicy;
+
+export interface AlertsSilencesListInput {
+  /** Page, from 1. 1 to 1000000; default 1. */
+  page?: number | undefined;
+  /** Items per page. 1 to 100; default 50. */
+  pageSize?: number | undefined;
+}
+
+export interface AlertsSilencesListOutput {
+  items: AlertSilence[];
+  /** Number of items on all pages. */
+  total: number;
+}
+
+export interface AlertsSilencesCreateInput {
+  /** Alerts that are not sent; empty: all kinds of the resource. Up to 64 entries; default []. */
+  kinds?: Array<'node_offline' | 'certificate_expiring' | 'certificate_failed' | 'origin_unavailable' | 'high_5xx' | 'site_failing' | 'cc_mitigation' | 'waf_share' | 'config_rollout_failed' | 'config_rollout_no_canary' | 'changes_undone' | 'stored_rule_invalid' | 'backup_late'> | undefined;
+  /** ID of the site, node, cluster or certificate. 1 to 64 characters. */
+  resourceId?: string | undefined;
+  /** Why, for colleagues. 1 to 200 characters. */
+  reason: string;
+  /** Length of the silence in seconds. 300 to 2592000. */
+  durationSeconds: number;
+}
+
+export type AlertsSilencesCreateOutput = AlertSilence;
+
+export interface AlertsSilencesDeleteInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+}
+
+export type AlertsSilencesDeleteOutput = Record<string, never>;
 
 export type AlertsSmtpGetInput = Record<string, never>;
 
@@ -4249,6 +4283,24 @@ export interface Operations {
     idempotencyKey: true;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
   };
+  'alerts.silences.list': {
+    input: AlertsSilencesListInput;
+    output: AlertsSilencesListOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'alerts.silences.create': {
+    input: AlertsSilencesCreateInput;
+    output: AlertsSilencesCreateOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'ALERT_SILENCE_LIMIT' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
+  'alerts.silences.delete': {
+    input: AlertsSilencesDeleteInput;
+    output: AlertsSilencesDeleteOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'ALERT_SILENCE_NOT_FOUND' | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
   'alerts.smtp.get': {
     input: AlertsSmtpGetInput;
     output: AlertsSmtpGetOutput;
@@ -5509,6 +5561,9 @@ export const OPERATIONS = {
   'alerts.events.list': { method: 'GET', path: '/alerts/events', query: true, text: false },
   'alerts.policy.get': { method: 'GET', path: '/alerts/policy', query: true, text: false },
   'alerts.policy.set': { method: 'PUT', path: '/alerts/policy', query: false, text: false },
+  'alerts.silences.list': { method: 'GET', path: '/alerts/silences', query: true, text: false },
+  'alerts.silences.create': { method: 'POST', path: '/alerts/silences', query: false, text: false },
+  'alerts.silences.delete': { method: 'DELETE', path: '/alerts/silences/{id}', query: true, text: false },
   'alerts.smtp.get': { method: 'GET', path: '/alerts/smtp', query: true, text: false },
   'alerts.smtp.set': { method: 'PUT', path: '/alerts/smtp', query: false, text: false },
   'alerts.subscriptions.list': { method: 'GET', path: '/alerts/subscriptions', query: true, text: false },
@@ -5764,6 +5819,14 @@ export interface Api {
       get: Call<'alerts.policy.get'>;
       /** Saves when alerts begin. Omitted fields take their defaults. `PUT /alerts/policy`: For operators; a read-only access key is rejected. */
       set: Call<'alerts.policy.set'>;
+    };
+    silences: {
+      /** Silences alerts of some kinds, of a resource, or both, for up to 30 days. `POST /alerts/silences`: For operators; a read-only access key is rejected. */
+      create: Call<'alerts.silences.create'>;
+      /** Ends a silence. Alerts that are still open are sent. `DELETE /alerts/silences/{id}`: For operators; a read-only access key is rejected. */
+      delete: Call<'alerts.silences.delete'>;
+      /** Lists the silences that last, the next to end first. `GET /alerts/silences`: For operators; a read-only access key suffices. */
+      list: Call<'alerts.silences.list'>;
     };
     smtp: {
       /** Returns the mail server, without its password. `GET /alerts/smtp`: For operators; a read-only access key suffices. */

@@ -22,6 +22,14 @@ export default {
     },
     {
       of: 'alerts',
+      name: 'silences',
+      order: 25,
+      title: { en: 'Silences', 'zh-CN': '静默' },
+      docs: 'alerts',
+      component: () => import('./SilenceList.vue'),
+    },
+    {
+      of: 'alerts',
       name: 'rules',
       order: 30,
       title: { en: 'Limits', 'zh-CN': '阈值' },
@@ -41,6 +49,11 @@ export default {
       title: { en: 'Add an alert channel', 'zh-CN': '添加告警渠道' },
       words: { en: 'notification webhook mail', 'zh-CN': '通知 邮件' },
       to: '/alerts/channels?new=1',
+    },
+    {
+      title: { en: 'Silence alerts', 'zh-CN': '静默告警' },
+      words: { en: 'mute maintenance snooze', 'zh-CN': '维护 免打扰' },
+      to: '/alerts/silences?new=1',
     },
   ],
   uses: ['sites'],

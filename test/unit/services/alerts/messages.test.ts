@@ -46,10 +46,29 @@ test('names of people begin no line, and are cut', (t) => {
 
 test('a message about a site leads to its page, any other to the list of alerts', (t) => {
   const facts = { siteId: 's/1', name: 'a', resourceId: 's/1', detail: {} };
-  const of = { id: 'd', kind: 'high_5xx', status: 'firing', occurredAt: new Date(0), locale: 'en' } as const;
+  const of = {
+    id: 'd',
+    kind: 'high_5xx',
+    status: 'firing',
+    occurredAt: new Date(0),
+    locale: 'en',
+    others: 0,
+    otherFacts: [],
+  } as const;
   t.is(messageOf({ ...of, facts }, 'https://console.example').url, 'https://console.example/sites/s%2F1');
   const { url } = messageOf({ ...of, facts: { ...facts, siteId: null } }, 'https://console.example');
   t.is(url, 'https://console.example/alerts');
+});
+
+test('a message about many names the first of them and how many there are, on one line', (t) => {
+  const facts = (name: string) => ({ siteId: null, name, resourceId: name, detail: {} });
+  const of = { id: 'd', kind: 'node_offline', status: 'firing', occurredAt: new Date(0) } as const;
+  const group = { facts: facts('one'), others: 12, otherFacts: [facts('two'), facts('th\nree')] };
+  const english = messageOf({ ...of, ...group, locale: 'en' }, 'https://console.example');
+  t.is(english.text, 'Node one does not respond. The same for 12 more: two, th ree…');
+  t.like(english.body, { others: 12, group: [{ siteName: 'two', resourceId: 'two' }, { resourceId: 'th\nree' }] });
+  const chinese = messageOf({ ...of, ...group, others: 2, locale: 'zh-CN' }, 'https://console.example');
+  t.regex(chinese.text, /另有 2 个相同告警：two、th ree。$/);
 });
 
 test('a signature is that of Standard Webhooks', (t) => {
