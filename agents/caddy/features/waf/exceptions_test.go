@@ -167,6 +167,8 @@ var exceptedCases = map[string][]exceptedCase{
 		{value: "x\nContent-Type: text/html", attack: true},
 		{value: "x\r\nContent-Length: 0", attack: true},
 		{value: "x\rSet-Cookie: a=b", attack: true},
+		{value: "x\r\nContent-Length:\v0", attack: true},
+		{value: "x\r\nContent-Length:\f0", attack: true},
 		{value: "Job: Developer\r\nLocation: Remote\r\nSet-Cookie: a=b", attack: true},
 	},
 	"versions": {

@@ -7,7 +7,7 @@ import (
 
 var (
 	// fieldLine is a line that begins like a header field, with its value.
-	fieldLine = regexp.MustCompile(`(?i)([\r\n][^0-9A-Za-z_\r\n]*)(content-type|content-length|set-cookie|location|refresh|cookie|host|via)(\s*:[ \t]*)([^\r\n]*)`)
+	fieldLine = regexp.MustCompile(`(?i)([\r\n][^0-9A-Za-z_\r\n]*)(content-type|content-length|set-cookie|location|refresh|cookie|host|via)(\s*:[ \t\v\f]*)([^\r\n]*)`)
 	// smiley stands at the beginning of a line.
 	smiley  = regexp.MustCompile(`([\r\n]\s*):(-?[)(DdPpOo|/]+(?:\s|$))`)
 	version = regexp.MustCompile(`(?i)\bhttp/\d(?:\.\d)?`)
