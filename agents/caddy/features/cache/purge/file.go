@@ -231,7 +231,10 @@ func frame(b []byte, r *edgev1.PurgeRecord) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	head := len(b)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(payload)))
+	// A wrong length would look like a record that is cut off.
+	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[head:], castagnoli))
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(payload, castagnoli))
 	return append(b, payload...), nil
 }
@@ -272,11 +275,14 @@ func (f *File) read() error {
 
 // readRecord returns io.EOF at the end of the file, and io.ErrUnexpectedEOF for a record that is cut off.
 func readRecord(r *bufio.Reader) (*edgev1.PurgeRecord, error) {
-	var head [8]byte
+	var head [12]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return nil, err
 	}
 	length := binary.LittleEndian.Uint32(head[:4])
+	if crc32.Checksum(head[:4], castagnoli) != binary.LittleEndian.Uint32(head[4:]) {
+		return nil, errors.New("the length of a record is wrong")
+	}
 	if length > maxRecord {
 		return nil, errors.New("a record is too long")
 	}
@@ -284,7 +290,7 @@ func readRecord(r *bufio.Reader) (*edgev1.PurgeRecord, error) {
 	if err != nil {
 		return nil, err
 	}
-	if crc32.Checksum(payload, castagnoli) != binary.LittleEndian.Uint32(head[4:]) {
+	if crc32.Checksum(payload, castagnoli) != binary.LittleEndian.Uint32(head[8:]) {
 		return nil, errors.New("the checksum of a record is wrong")
 	}
 	record := &edgev1.PurgeRecord{}

@@ -101,6 +101,29 @@ func TestPurgesAreInForceAfterARestart(t *testing.T) {
 	}
 }
 
+// Whichever bit of the file changes, no purge is lost.
+func TestNoChangedBitLosesAPurge(t *testing.T) {
+	dir := t.TempDir()
+	_, before := applied(t, dir, wholeSite(1, "r"), wholeSite(2, "s"))
+	path := filepath.Join(dir, fileName)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	purged := Stored{Position: before.Position(), Site: "s"}
+	purged.Position.Sequence = 1
+	for i := range 8 * len(b) {
+		b[i/8] ^= 1 << (i % 8)
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, m, err := opened(t, dir); err == nil || !m.Absent(&purged) {
+			t.Fatalf("bit %d of byte %d: %v", i%8, i/8, err)
+		}
+		b[i/8] ^= 1 << (i % 8)
+	}
+}
+
 // Nothing that was stored before is served where purges may be lost.
 func TestAFileThatCannotBeReadPurgesEverything(t *testing.T) {
 	for says, spoil := range map[string]func(path string, b []byte) error{
