@@ -16,7 +16,11 @@ type zone struct {
 
 func run(t testing.TB, o Options) *zone {
 	t.Helper()
-	s := New(o)
+	return runStore(t, New(o))
+}
+
+func runStore(t testing.TB, s *Store) *zone {
+	t.Helper()
 	z := &zone{s, make(chan struct{}), make(chan struct{})}
 	go func() { s.Run(z.stop); close(z.ended) }()
 	t.Cleanup(z.end)

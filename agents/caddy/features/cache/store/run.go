@@ -81,6 +81,7 @@ func (s *Store) yield() {
 	if !s.owned.Swap(false) {
 		return
 	}
+	s.touched.begin()
 	for s.writing.Load() > 0 {
 		time.Sleep(time.Millisecond)
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"os"
@@ -50,6 +51,7 @@ type Store struct {
 	log           journal
 	lock          lock
 	seen          doorkeeper
+	touched       touched
 
 	maxBytes, inactive atomic.Int64
 	used               atomic.Int64
@@ -96,6 +98,7 @@ func New(o Options) *Store {
 	}
 	s.memory = newMemory(o.MemoryBytes)
 	s.log.dir = o.Dir
+	s.touched.name = filepath.Join(o.Dir, "touched")
 	var name [8]byte
 	_, _ = rand.Read(name[:])
 	s.lock = lock{dir: o.Dir, name: hex.EncodeToString(name[:])}
@@ -155,6 +158,7 @@ func (s *Store) begin() (first uint64, err error) {
 		}
 		return true
 	})
+	s.touched.begin()
 	s.vary.load(s.dir)
 	highest := max(uint64(s.now().UnixMicro()), s.lastID.Load())
 	s.log.replay(func(op uint8, e entry) {
@@ -162,18 +166,39 @@ func (s *Store) begin() (first uint64, err error) {
 		switch op {
 		case opPut:
 			if s.vary.known(e.vary) {
-				s.place(e)
+				s.touched.unless(e.url, func() { s.place(e) })
 			}
 		case opRemove:
 			s.take(s.index.change(e.url, e.id, func(*entry) bool { return false }))
 		}
 	})
+	if highest, err = s.reserveIDs(highest); err != nil {
+		return 0, err
+	}
 	s.lastID.Store(highest)
 	if err := s.log.next(); err != nil {
 		return 0, err
 	}
 	s.owned.Store(true)
 	return highest, nil
+}
+
+// idsOfRun are more than a process gives files.
+const idsOfRun = 1 << 40
+
+// reserveIDs returns an id below which are those of all earlier processes, and notes where the next one begins: a crash may
+// lose the log, and the clock may go back.
+func (s *Store) reserveIDs(highest uint64) (uint64, error) {
+	name := filepath.Join(s.dir, "ids")
+	if b, err := os.ReadFile(name); err == nil && len(b) == 8 {
+		if noted := binary.LittleEndian.Uint64(b); noted < 1<<63 {
+			highest = max(highest, noted)
+		}
+	}
+	if err := os.WriteFile(name+".new", binary.LittleEndian.AppendUint64(nil, highest+idsOfRun), 0o600); err != nil {
+		return 0, err
+	}
+	return highest, os.Rename(name+".new", name)
 }
 
 // readZone reads the name of the zone that its files have, or makes one.
@@ -283,13 +308,24 @@ func (s *Store) Remove(o *Object) { s.drop(o.url, o.id) }
 
 // RemoveURL deletes all objects of a URL.
 func (s *Store) RemoveURL(url uint64) {
+	s.touch(url)
 	for _, e := range s.index.removeURL(url) {
 		s.take(e, true)
 		s.erase(e)
 	}
 }
 
+// touch says that what earlier processes left of a URL is not to come back.
+func (s *Store) touch(url uint64) {
+	s.touched.note(url, func(write func() error) {
+		if s.writes.attempt(write, nil) != nil {
+			s.counts.WriteErrors.Add(1)
+		}
+	})
+}
+
 func (s *Store) drop(url, id uint64) bool {
+	s.touch(url)
 	e, ok := s.index.change(url, id, func(*entry) bool { return false })
 	if s.take(e, ok) {
 		s.erase(e)

@@ -47,6 +47,7 @@ func (s *Store) sweep(first uint64, stop <-chan struct{}) {
 			}
 		}
 	}
+	s.touched.end()
 }
 
 // adopt takes a file into the index.
@@ -74,7 +75,12 @@ func (s *Store) adopt(id uint64, name string) bool {
 	}
 	k := KeyOf(m.Key, m.Variant)
 	e := entry{url: k.URL, variant: k.Variant, id: id, size: uint64(size), sum: end.sum, used: s.seconds(), vary: vary}
-	for _, old := range s.place(e) {
+	var replaced []entry
+	if !s.touched.unless(e.url, func() { replaced = s.place(e) }) {
+		s.log.append(opRemove, &e)
+		return false
+	}
+	for _, old := range replaced {
 		if old.id == id {
 			return false
 		}
