@@ -120,7 +120,7 @@ test('a flood and a failing origin are found, understood and acted on in a few c
 
   // The origin has moved: its new address is saved.
   await story.click(page.getByRole('link', { name: 'Origins', exact: true }));
-  await page.getByLabel('Address', { exact: true }).first().fill('93.184.216.77');
+  await page.getByLabel('Address or host name', { exact: true }).first().fill('93.184.216.77');
   await story.click(page.getByRole('button', { name: 'Save', exact: true }).first());
   await eventually(async () => (await api.ok('GET', `/sites/${failingId}`)).origins[0].address === '93.184.216.77', {
     what: 'the saved origin',
