@@ -9,10 +9,10 @@ import { systemCall } from '../runtime/call.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { createChannel } from '../services/alerts/channels.ts';
 import { setSmtp } from '../services/alerts/smtp.ts';
-import { type Hooks, startHooks } from '../test/helpers/hooks.ts';
-import { startMailServer } from '../test/helpers/mail-server.ts';
 import { startAlertmanagers } from './alerts/alertmanager.ts';
 import { startBenchRuntime } from './lib/bench-runtime.ts';
+import { type Hooks, startHooks } from './lib/hooks.ts';
+import { startMailServer } from './lib/mail-server.ts';
 import type { BenchContext, BenchResult } from './run.ts';
 
 export const title =

@@ -1,6 +1,7 @@
 // Messages about alerts: who receives which, at least once with a constant id, over real servers.
 import { createHmac, randomBytes } from 'node:crypto';
 import test from 'ava';
+import { type MailServer, startMailServer } from '../../bench/lib/mail-server.ts';
 import type { ServiceFeature } from '../../mixins/service-feature.ts';
 import { leaseDeliveries } from '../../models/alerts/alert-delivery.ts';
 import { deliverAlerts } from '../../services/alerts/deliver.ts';
@@ -8,7 +9,6 @@ import { FEATURES } from '../../services/gen/features.ts';
 import { reviewAlerts } from '../../services/housekeeping/review-alerts.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { type Hooks, startHooks } from '../helpers/hooks.ts';
-import { type MailServer, startMailServer } from '../helpers/mail-server.ts';
 import { Api, type Body } from '../helpers/resources.ts';
 import { withoutJobs } from '../helpers/without-jobs.ts';
 

@@ -189,6 +189,8 @@ func TestADiskThatHangsHoldsNoRequest(t *testing.T) {
 	}
 	known := z.put(t, metaOf("large"), pattern(2*chunk))
 	z.memory = newMemory(1)
+	// The sweep uses the disk, too.
+	until(t, "the files are swept", z.Swept)
 	hang := make(chan struct{})
 	var asked atomic.Int64
 	d.set(func(string, []byte) error {

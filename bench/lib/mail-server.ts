@@ -3,10 +3,10 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePort } from '../../bench/lib/servers.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { demoAuthority } from '../../bin/lib/demo-authority.ts';
 import { type Child, Processes } from '../../bin/lib/processes.ts';
-import { eventually } from './eventually.ts';
-import { testCertificate } from './site-certificates.ts';
+import { freePort } from './servers.ts';
 
 export interface MailServer {
   /** With STARTTLS, and with TLS from the first byte. */
@@ -21,6 +21,7 @@ export interface MailServer {
   stop(): Promise<void>;
 }
 
+const START_MS = 60_000;
 const USER = 'alerts';
 const PASSWORD = 'correct horse, battery: staple';
 
@@ -28,7 +29,9 @@ export async function startMailServer(): Promise<MailServer> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-mail-'));
   const spool = join(folder, 'spool');
   mkdirSync(spool, { mode: 0o777 });
-  const { chainPem, privateKeyPem } = await testCertificate(['localhost']);
+  const now = new Date();
+  const authority = await demoAuthority(join(folder, 'ca.pem'), join(folder, 'ca.key'), now);
+  const { chainPem, privateKeyPem } = await authority.issue('localhost', now);
   const [certificate, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
   writeFileSync(certificate, chainPem);
   writeFileSync(key, privateKeyPem);
@@ -72,7 +75,11 @@ plain:
     env: { PATH: process.env.PATH },
     logFile: join(folder, 'output.log'),
   });
-  await eventually(() => answers(ports.tls), { what: 'a mail server that listens' });
+  const deadline = Date.now() + START_MS;
+  while (!(await answers(ports.tls))) {
+    if (Date.now() > deadline) throw new Error('no mail server listens');
+    await sleep(20);
+  }
   const mails = () => {
     const input = join(spool, 'input');
     const names = readdirSync(input).filter((name) => name.endsWith('-H'));
@@ -85,7 +92,7 @@ plain:
     await processes.stopAll();
     rmSync(folder, { recursive: true, force: true });
   };
-  return { ports, user: USER, password: PASSWORD, ca: chainPem, mails, child, stop };
+  return { ports, user: USER, password: PASSWORD, ca: readFileSync(authority.file, 'utf8'), mails, child, stop };
 }
 
 async function answers(port: number): Promise<boolean> {
