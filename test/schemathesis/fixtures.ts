@@ -158,6 +158,12 @@ export async function makeFixtures(api: Api, keys: readonly PoolKey[], revocable
     query: {
       'clusters.rollbackPreview': { revision: '1' },
       ...Object.fromEntries(
+        ['query', 'histogram', 'export', 'top'].map((name) => [
+          `logs.${name}`,
+          { ...lastHour(), ...(name === 'top' && { field: 'path' }) },
+        ]),
+      ),
+      ...Object.fromEntries(
         ['list', 'summary', 'sites', 'gaps', 'export'].map((name) => [
           `usage.${name}`,
           { from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' },
@@ -165,6 +171,12 @@ export async function makeFixtures(api: Api, keys: readonly PoolKey[], revocable
       ),
     },
   };
+}
+
+/** A range of which rows of request logs are kept. */
+function lastHour(): Record<string, string> {
+  const now = Date.now();
+  return { from: new Date(now - 3_600_000).toISOString(), to: new Date(now).toISOString() };
 }
 
 /** A revision that can be undone, in a cluster of its own: no other call changes its fields later. */
