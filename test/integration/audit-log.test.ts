@@ -120,6 +120,7 @@ test.serial('every change of the settings is found by the type of its target', a
     'settings.bans.set': ['bans', { maxTotal: 4321 }, 'bans'],
     'settings.ccTemplate.set': ['cc-template', { siteQps: 4321 }, 'cc_template'],
     'settings.errorPages.set': ['error-pages', { unknownHost: '<h1>Nobody here</h1>' }, 'error_pages'],
+    'settings.logs.set': ['logs', { retentionDays: 29 }, 'logs'],
     'settings.nodeChannel.set': ['node-channel', { url: 'https://channel.example:8443' }, 'node_channel'],
     'settings.originAllowList.set': ['origin-allow-list', { cidrs: ['192.0.2.0/24'] }, 'origin_allow_list'],
     'settings.acmeDirectory.set': ['acme-directory', { url: null }, 'acme_directory'],

@@ -767,6 +767,7 @@ test('features tell what the nodes lack', async (t) => {
     'errorPages',
     'http3',
     'https',
+    'logs',
     'originHttp2',
     'prefetchVariants',
     'purgeByTag',
