@@ -157,6 +157,7 @@ export async function makeFixtures(api: Api, keys: readonly PoolKey[], revocable
     },
     query: {
       'clusters.rollbackPreview': { revision: '1' },
+      'analytics.breakdown': { by: 'status', range: '24h' },
       ...Object.fromEntries(
         ['query', 'histogram', 'export', 'top'].map((name) => [
           `logs.${name}`,

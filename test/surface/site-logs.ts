@@ -17,8 +17,12 @@ export const surface: Surface = {
   },
   locks: {
     'sites.logs.settings.set': {
-      make: async (api, unique) =>
-        (await api.site((await api.ok('GET', '/clusters')).items[0].id, `${unique('logged')}.example.net`)).id,
+      make: async (api, unique) => {
+        const cluster = (await api.ok('GET', '/clusters')).items[0].id;
+        const { id } = await api.site(cluster, `${unique('logged')}.example.net`);
+        await api.ok('PUT', `/sites/${id}/logs/settings`, { sampleRate: 2 });
+        return id;
+      },
       request: (id) => ['PUT', `/sites/${id}/logs/settings`, { sampleRate: 1 }],
     },
   },
