@@ -270,10 +270,7 @@ func (f *fill) store() {
 	f.growing.mu.Unlock()
 	if err == nil && !failing && !f.doomed() {
 		// Failures are counted; the response is fetched again.
-		o, failed := f.growing.writer.Commit(store.KeyOf(f.meta.Key, f.meta.Variant), f.meta)
-		if failed == nil && f.doomed() {
-			f.cache.store.Remove(o)
-		}
+		_, _ = f.growing.writer.Commit(store.KeyOf(f.meta.Key, f.meta.Variant), f.meta, f.doomed)
 		f.cache.uncacheable.clear(f.key.hash)
 	}
 	f.leave()

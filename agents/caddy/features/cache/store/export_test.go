@@ -15,7 +15,7 @@ func Open(t testing.TB, dir string) *Store { return open(t, dir).Store }
 func (s *Store) Fill(from, n int) {
 	for i := range n {
 		k := KeyOf(fmt.Sprint("https://a.com/", from+i), "")
-		s.place(entry{url: k.URL, variant: k.Variant, id: uint64(from + i + 1), size: 2000, used: s.seconds()})
+		s.place(entry{url: k.URL, variant: k.Variant, id: uint64(from + i + 1), size: 2000, used: s.seconds()}, nil)
 	}
 }
 

@@ -98,7 +98,7 @@ func (z *zone) try(m *Meta, body []byte) error {
 	if err := w.Write(body); err != nil {
 		return err
 	}
-	_, err := w.Commit(KeyOf(m.Key, m.Variant), m)
+	_, err := w.Commit(KeyOf(m.Key, m.Variant), m, nil)
 	return err
 }
 

@@ -72,7 +72,7 @@ func (z *zone) put(t testing.TB, m *Meta, body []byte) *Object {
 		}
 		body = body[n:]
 	}
-	o, err := w.Commit(KeyOf(m.Key, m.Variant), m)
+	o, err := w.Commit(KeyOf(m.Key, m.Variant), m, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,11 +79,16 @@ func (x *index) find(url uint64, now uint32, variant func(vary uint16) uint64) (
 	return *at, true
 }
 
-// put adds an entry, and returns those whose place it takes: the same key, or the variants of a URL beyond the bound.
-func (x *index) put(e entry) (replaced []entry) {
+// put adds an entry, and returns those whose place it takes: the same key, or the variants of a URL beyond the bound. It returns
+// the entry itself where that is not added: because it is older, or because wrong says so; nil never does. Whoever makes that
+// true and then removes the URL leaves nothing of it.
+func (x *index) put(e entry, wrong func() bool) (replaced []entry) {
 	s := x.of(e.url)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if wrong != nil && wrong() {
+		return []entry{e}
+	}
 	if s.count >= len(s.heads) {
 		s.grow()
 	}

@@ -23,7 +23,7 @@ func filled(n int) *index {
 	x := &index{}
 	for i := range n {
 		k := KeyOf(fmt.Sprint("https://a.com/", i), "")
-		x.put(entry{url: k.URL, variant: k.Variant, id: uint64(i + 1), size: 1000})
+		x.put(entry{url: k.URL, variant: k.Variant, id: uint64(i + 1), size: 1000}, nil)
 	}
 	return x
 }
@@ -61,7 +61,7 @@ func TestTheIndexFollowsAModel(t *testing.T) {
 				delete(model, Key{k.URL, v})
 			}
 		default:
-			x.put(entry{url: k.URL, variant: k.Variant, id: uint64(i + 1)})
+			x.put(entry{url: k.URL, variant: k.Variant, id: uint64(i + 1)}, nil)
 			model[k] = uint64(i + 1)
 		}
 		if e, ok := x.find(k.URL, 1, func(uint16) uint64 { return k.Variant }); e.id != model[k] || ok != (model[k] != 0) {
@@ -100,7 +100,7 @@ func BenchmarkRestart(b *testing.B) {
 	for b.Loop() {
 		x := &index{}
 		begun := time.Now()
-		j.replay(func(_ uint8, e entry) { x.put(e) })
+		j.replay(func(_ uint8, e entry) { x.put(e, nil) })
 		b.ReportMetric(time.Since(begun).Seconds()/float64(x.len())*1e6, "s/million")
 	}
 }
@@ -113,7 +113,7 @@ func BenchmarkStore(b *testing.B) {
 		w := z.Create()
 		_ = w.Write(body)
 		m := metaOf(fmt.Sprint("k", i%1000))
-		if _, err := w.Commit(KeyOf(m.Key, ""), m); err != nil {
+		if _, err := w.Commit(KeyOf(m.Key, ""), m, nil); err != nil {
 			b.Fatal(err)
 		}
 		w.Release()

@@ -81,7 +81,7 @@ func (s *Store) yield() {
 	if !s.owned.Swap(false) {
 		return
 	}
-	s.touched.begin()
+	s.touched.pause()
 	for s.writing.Load() > 0 {
 		time.Sleep(time.Millisecond)
 	}

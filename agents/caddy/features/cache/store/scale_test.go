@@ -40,7 +40,7 @@ func restart(b *testing.B, n int) {
 	add := func(i int) {
 		k := KeyOf(fmt.Sprint("https://a.com/", i), "")
 		e := entry{url: k.URL, variant: k.Variant, id: uint64(i + 1), size: 2000, used: z.seconds()}
-		z.place(e)
+		z.place(e, nil)
 		if i >= half {
 			z.log.append(opPut, &e)
 		}

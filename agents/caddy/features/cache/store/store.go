@@ -166,7 +166,7 @@ func (s *Store) begin() (first uint64, err error) {
 		switch op {
 		case opPut:
 			if s.vary.known(e.vary) {
-				s.touched.unless(e.url, func() { s.place(e) })
+				s.touched.unless(e.url, func() { s.place(e, nil) })
 			}
 		case opRemove:
 			s.take(s.index.change(e.url, e.id, func(*entry) bool { return false }))
@@ -220,9 +220,9 @@ func (s *Store) readZone() error {
 }
 
 // place puts an entry into the index, and counts it instead of those that it replaces.
-func (s *Store) place(e entry) (replaced []entry) {
+func (s *Store) place(e entry, wrong func() bool) (replaced []entry) {
 	s.used.Add(int64(e.size))
-	replaced = s.index.put(e)
+	replaced = s.index.put(e, wrong)
 	for i := range replaced {
 		s.used.Add(-int64(replaced[i].size))
 		s.memory.remove(replaced[i].id)
@@ -400,8 +400,9 @@ func (s *Store) spend(n int64) {
 	}
 }
 
-// Commit makes the response a stored one, in place of an earlier one of its key. The Writer is over, but can be read.
-func (w *Writer) Commit(k Key, m *Meta) (*Object, error) {
+// Commit makes the response a stored one, in place of an earlier one of its key. The Writer is over, but can be read. Nothing is
+// stored where wrong says that the response is no more what it should be; nil never does.
+func (w *Writer) Commit(k Key, m *Meta, wrong func() bool) (*Object, error) {
 	s := w.store
 	vary, ok := s.vary.of(m.Vary)
 	if !ok || !s.owns() {
@@ -427,12 +428,21 @@ func (w *Writer) Commit(k Key, m *Meta) (*Object, error) {
 	}
 	// The zone may have gone to another process meanwhile, which finds the file.
 	if !s.enter() {
+		if wrong != nil && wrong() {
+			_ = s.writes.attempt(func() error { return s.disk.Remove(s.path(w.id)) }, nil)
+		}
 		w.end(false)
 		return nil, ErrNotStoring
 	}
 	o.estimate()
 	s.memory.put(o)
-	replaced := s.place(e)
+	replaced := s.place(e, wrong)
+	if len(replaced) == 1 && replaced[0].id == e.id {
+		s.leave()
+		_ = s.delete(e.id)
+		w.end(false)
+		return nil, ErrNotStoring
+	}
 	for i := range replaced {
 		s.log.append(opRemove, &replaced[i])
 	}

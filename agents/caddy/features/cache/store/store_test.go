@@ -153,7 +153,7 @@ func TestAnOldGenerationStopsStoringBeforeANewOneDoes(t *testing.T) {
 	if old.Ready() || old.Create() != nil {
 		t.Error("the old one stores")
 	}
-	if _, err := begun.Commit(KeyOf("b", ""), metaOf("b")); err == nil {
+	if _, err := begun.Commit(KeyOf("b", ""), metaOf("b"), nil); err == nil {
 		t.Error("a fill of the old one was stored")
 	}
 	if next.get("a") == nil || next.get("b") != nil {

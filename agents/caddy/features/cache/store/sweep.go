@@ -76,7 +76,7 @@ func (s *Store) adopt(id uint64, name string) bool {
 	k := KeyOf(m.Key, m.Variant)
 	e := entry{url: k.URL, variant: k.Variant, id: id, size: uint64(size), sum: end.sum, used: s.seconds(), vary: vary}
 	var replaced []entry
-	if !s.touched.unless(e.url, func() { replaced = s.place(e) }) {
+	if !s.touched.unless(e.url, func() { replaced = s.place(e, nil) }) {
 		s.log.append(opRemove, &e)
 		return false
 	}

@@ -38,6 +38,23 @@ func (t *touched) begin() {
 	}
 }
 
+// pause keeps no more URLs: another process has the zone, or none.
+func (t *touched) pause() {
+	t.mu.Lock()
+	t.off = true
+	t.mu.Unlock()
+	t.close()
+}
+
+func (t *touched) close() {
+	t.writing.Lock()
+	defer t.writing.Unlock()
+	if t.file != nil {
+		_ = t.file.Close()
+		t.file = nil
+	}
+}
+
 func (t *touched) add(url uint64) {
 	if t.urls == nil {
 		t.urls = map[uint64]struct{}{}
@@ -66,6 +83,9 @@ func (t *touched) note(url uint64, write func(func() error)) {
 func (t *touched) append(url uint64) (err error) {
 	t.writing.Lock()
 	defer t.writing.Unlock()
+	if t.isOff() {
+		return nil
+	}
 	if t.file == nil {
 		if t.file, err = os.OpenFile(t.name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
 			return err
@@ -73,6 +93,12 @@ func (t *touched) append(url uint64) (err error) {
 	}
 	_, err = t.file.Write(binary.LittleEndian.AppendUint64(nil, url))
 	return err
+}
+
+func (t *touched) isOff() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.off
 }
 
 // unless does what is not to be done for a URL that is kept, and reports whether it did. No URL is noted meanwhile.
@@ -91,11 +117,6 @@ func (t *touched) end() {
 	t.mu.Lock()
 	t.off, t.urls, t.all = true, nil, false
 	t.mu.Unlock()
-	t.writing.Lock()
-	defer t.writing.Unlock()
-	if t.file != nil {
-		_ = t.file.Close()
-		t.file = nil
-	}
+	t.close()
 	_ = os.Remove(t.name)
 }

@@ -96,3 +96,35 @@ func TestIDsGoOnWhateverTheClockDoes(t *testing.T) {
 		t.Errorf("%d after %d", second.id, first.id)
 	}
 }
+
+// A change of a resource and the end of a fill from before it may meet: nothing of the fill is left, whichever comes first.
+func TestAResponseThatBecameWrongIsNotStored(t *testing.T) {
+	z := open(t, t.TempDir())
+	kept := z.put(t, metaOf("k"), pattern(9))
+	w := z.Create()
+	defer w.Release()
+	if err := w.Write(pattern(10)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Commit(KeyOf("k", ""), metaOf("k"), func() bool { return true }); err == nil {
+		t.Error("it is stored")
+	}
+	if _, err := os.Stat(z.path(w.id)); err == nil {
+		t.Error("its file stays")
+	}
+	if o := z.get("k"); o == nil || o.id != kept.id {
+		t.Error("it took the place of another one")
+	}
+	if used, _, _ := z.Usage(); used != mustSize(t, z.path(kept.id)) {
+		t.Errorf("%d bytes are used", used)
+	}
+}
+
+func mustSize(t *testing.T, path string) int64 {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
