@@ -21,7 +21,6 @@ const LONG_FORMS: readonly { file: string; env: Readonly<Record<string, string>>
   { file: 'test/e2e/demo.test.ts', env: { TEST_LONG: '1' } },
   { file: 'test/e2e/faults.test.ts', env: { TEST_LONG: '1' } },
   { file: 'test/integration/backup.test.ts', env: { TEST_LONG: '1' } },
-  { file: 'test/integration/services-apart.test.ts', env: { TEST_LONG: '1' } },
 ];
 
 /** A module of its own: the edge does not depend on the gRPC server and client of the cases. */
