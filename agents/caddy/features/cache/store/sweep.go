@@ -47,7 +47,11 @@ func (s *Store) sweep(first uint64, stop <-chan struct{}) {
 			}
 		}
 	}
-	s.touched.end()
+	// Where another process has the zone by now, what it keeps is its own.
+	if s.enter() {
+		s.touched.end()
+		s.leave()
+	}
 }
 
 // adopt takes a file into the index.
