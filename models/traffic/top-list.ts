@@ -3,6 +3,7 @@
 import type { Knex } from 'knex';
 import type { PoolClient } from 'pg';
 import { copyIn, minuteTexts } from '../db/copy-in.ts';
+import { inPieces, type Rest } from '../db/in-pieces.ts';
 import { startOf } from './traffic-columns.ts';
 
 /** Numbers as TopList of the messages has them. */
@@ -94,9 +95,9 @@ function added({ seconds, days, keys }: (typeof LEVELS)[number]): string {
         on conflict (site_id, list, seconds, starts_at) do update set items = excluded.items)`;
 }
 
-/** Adds all marks of windows that are over to the lists. `signal` ends it early. */
-export async function takeAllTopMarks(sql: Knex, now: Date, signal?: AbortSignal): Promise<void> {
-  while ((await takeTopMarks(sql, now)) && !signal?.aborted);
+/** Adds all marks of windows that are over to the lists. `signal` ends it early; without `rest` it goes on at once. */
+export async function takeAllTopMarks(sql: Knex, now: Date, signal?: AbortSignal, rest?: Rest): Promise<void> {
+  await inPieces(() => takeTopMarks(sql, now), signal, rest);
 }
 
 /** Lists of so many seconds are read for periods of at most so many. */

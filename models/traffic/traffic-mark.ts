@@ -2,6 +2,7 @@
 import type { Knex } from 'knex';
 import type { PoolClient } from 'pg';
 import { copyIn, minuteTexts } from '../db/copy-in.ts';
+import { inPieces, type Rest } from '../db/in-pieces.ts';
 import { ADD, AMOUNTS, LEVELS, list, startOf } from './traffic-columns.ts';
 
 export interface TrafficMark {
@@ -19,9 +20,6 @@ export interface TrafficMark {
 /** Twenty thousand kept a core busy for a third of a second, which bans beside them waited for. */
 const MARKS_AT_ONCE = 2_000;
 const COLUMNS = ['kind', 'id', 'minute', ...AMOUNTS, 'figures'];
-
-/** Waits after work on the database that took so many milliseconds. */
-type Rest = (ms: number) => Promise<void>;
 
 export async function appendTrafficMarks(client: PoolClient, marks: readonly TrafficMark[], rest: Rest): Promise<void> {
   if (marks.length === 0) return;
@@ -68,9 +66,5 @@ function added(seconds: number, table: string): string {
 
 /** Adds all marks to the sums. `signal` ends it early; without `rest` it goes on at once. */
 export async function takeAllTrafficMarks(sql: Knex, signal?: AbortSignal, rest?: Rest): Promise<void> {
-  for (let more = true; more && !signal?.aborted; ) {
-    const begun = performance.now();
-    more = await takeTrafficMarks(sql);
-    if (more) await rest?.(performance.now() - begun);
-  }
+  await inPieces(() => takeTrafficMarks(sql), signal, rest);
 }

@@ -14,7 +14,7 @@ export const feature = {
     {
       name: 'top-lists',
       everyMs: MINUTE_MS,
-      run: ({ pools }, signal) => takeAllTopMarks(pools.api, new Date(), signal),
+      run: ({ pools }, signal) => takeAllTopMarks(pools.api, new Date(), signal, restAfter),
     },
     { name: 'traffic-age', everyMs: HOUR_MS, run: deleteOld },
   ],
