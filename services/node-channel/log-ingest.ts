@@ -12,8 +12,8 @@ import type { LogAnswer, LogQuestion, LogWorkerData } from './log-messages.ts';
 
 /** Bytes of reports that wait; beyond, nodes try again later. */
 const MOST_WAITING_BYTES = 64 * 1024 * 1024;
-/** A row is longer: what a report of so many bytes may bring is known before it is decoded. */
-const LEAST_ROW_BYTES = 32;
+/** An ordinary row is about as long: the budget is spent by it, before the thread decodes the report. */
+const BYTES_OF_A_ROW = 256;
 
 interface Running {
   worker: Worker;
@@ -48,7 +48,7 @@ export class LogIngest {
     allowance: Pick<Allowance, 'rows'> = UNCOUNTED,
   ): Promise<number> {
     const given = report instanceof Uint8Array ? report : toBinary(ReportLogsRequestSchema, report);
-    allowance.rows(Math.ceil(given.length / (LEAST_ROW_BYTES * 8)));
+    allowance.rows(Math.ceil(given.length / BYTES_OF_A_ROW));
     if (this.#bytes + given.length > MOST_WAITING_BYTES) {
       throw new ConnectError('too many request logs wait to be stored; retry later', Code.ResourceExhausted);
     }
