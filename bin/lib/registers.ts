@@ -108,6 +108,13 @@ export const REGISTERS: readonly Register[] = [
     exports: /^[a-z]\w*Job$/,
   },
   {
+    file: 'services/gen/dns-adapters.ts',
+    list: 'DNS_ADAPTERS',
+    folder: 'services/dns/adapters',
+    files: /^[a-z0-9-]+\/[a-z0-9-]+[.]adapter[.]ts$/,
+    exports: /^[a-z]\w*Adapter$/,
+  },
+  {
     file: 'agents/edge/gen/tasks.ts',
     list: 'TASK_KINDS',
     folder: 'agents/edge',
