@@ -21,9 +21,9 @@ type counter struct {
 	// one, which shares the figures.
 	first   [firstFigures]firstFigure
 	keyed   atomic.Pointer[[]keyedFigure]
-	latency [exchange.LatencyBuckets]atomic.Uint64
+	latency [exchange.LatencyBuckets]smallFigure
 	cached  cacheFigures
-	fixed   [fixedCounts]atomic.Uint64
+	fixed   [fixedCounts]smallFigure
 
 	siteID string
 	// Answers 5xx that no edge made.
@@ -36,6 +36,9 @@ type counter struct {
 	// nil until something is listed.
 	lists atomic.Pointer[lists]
 }
+
+// smallFigure is a figure of which each counter has many. It is emptied each second, long before it is full.
+type smallFigure = atomic.Uint32
 
 // cacheFigures count what the cache did for a site.
 type cacheFigures struct{ hits, misses, hitBytes atomic.Uint64 }
@@ -132,12 +135,12 @@ func (c *counter) take(put func(f field, n uint64)) (originErrors uint64) {
 	c.cached.take(give)
 	for i := range c.latency {
 		if c.latency[i].Load() > 0 {
-			give(fieldLatency+field(i), c.latency[i].Swap(0))
+			give(fieldLatency+field(i), uint64(c.latency[i].Swap(0)))
 		}
 	}
 	for i := range c.fixed {
 		if c.fixed[i].Load() > 0 {
-			give(fixedFields[i], c.fixed[i].Swap(0))
+			give(fixedFields[i], uint64(c.fixed[i].Swap(0)))
 		}
 	}
 	for i := range c.first {

@@ -58,6 +58,24 @@ var fixedFields = func() (fields [fixedCounts]field) {
 	return fields
 }()
 
+// ofFixed has a bit for each field of a fixed count.
+var ofFixed = func() (bits []uint64) {
+	for _, f := range fixedFields {
+		at := int(f - fieldName)
+		for len(bits) <= at/64 {
+			bits = append(bits, 0)
+		}
+		bits[at/64] |= 1 << (at % 64)
+	}
+	return bits
+}()
+
+// isFixed reports whether a name is that of a fixed count. None of them says how requests fared.
+func isFixed(f field) bool {
+	at := int(f - fieldName)
+	return at/64 < len(ofFixed) && ofFixed[at/64]&(1<<(at%64)) != 0
+}
+
 func (c *counter) tally(f fixed) { c.fixed[f].Add(1) }
 
 // tallyVisitor counts how a client asked.

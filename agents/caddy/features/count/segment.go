@@ -97,6 +97,9 @@ type placedFigure struct {
 type segment struct {
 	data []byte
 	rows map[rowKey]*row
+	// The row that was asked for last: the figures of a site come one after the other.
+	lastKey rowKey
+	last    *row
 	// Numbers of names in this segment, by their fields in memory.
 	names map[field]uint32
 	rules map[ruleKey]uint32
@@ -142,7 +145,11 @@ func (s *segment) put(kind recordKind, extra, number uint32, value uint64, text 
 // rowOf finds or makes the row of a site and minute; nil when there is no room.
 func (s *segment) rowOf(siteID string, minute int64) *row {
 	key := rowKey{siteID, minute}
+	if s.last != nil && key == s.lastKey {
+		return s.last
+	}
 	if r := s.rows[key]; r != nil {
+		s.lastKey, s.last = key, r
 		return r
 	}
 	if len(s.rows) == maxRows || len(siteID) > maxText {
@@ -154,6 +161,7 @@ func (s *segment) rowOf(siteID string, minute int64) *row {
 	}
 	s.publish()
 	s.rows[key] = r
+	s.lastKey, s.last = key, r
 	return r
 }
 

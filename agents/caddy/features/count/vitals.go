@@ -77,7 +77,7 @@ func (v *fared) add(f field, n uint64) {
 	switch {
 	case f == fieldRequests:
 		v.requests += n
-	case f.isName():
+	case f.isName() && !isFixed(f):
 		v.addNamed(nameOf(f), n)
 	}
 }
