@@ -2,6 +2,7 @@
 import { RESOURCE_FILES } from './gen/resources.ts';
 import type { AnyProcedure, Resource } from './procedure.ts';
 import { live } from './resources/live.ts';
+import { logTail } from './resources/log-tail.ts';
 import type { AnyStream } from './stream.ts';
 
 /** All groups of procedures, by file. */
@@ -14,7 +15,7 @@ export const PROCEDURES: ReadonlyMap<string, AnyProcedure> = new Map(
 
 /** All streams by name. They are no part of /api/v1. */
 export const STREAMS: ReadonlyMap<string, AnyStream> = new Map(
-  Object.values(live).map((stream) => [stream.name, stream]),
+  [...Object.values(live), ...Object.values(logTail)].map((stream) => [stream.name, stream]),
 );
 
 function isResource(value: unknown): value is Resource {

@@ -35,7 +35,11 @@ import {
   type GetFeedRequest,
   type GetFeedResponse,
 } from '../../proto/gen/svc/node/v1/feeds_pb.js';
-import type { ReportLogsRequest, ReportLogsResponse } from '../../proto/gen/svc/node/v1/logs_pb.js';
+import type {
+  ReportLogsRequest,
+  ReportLogsResponse,
+  ReportLogTailRequest,
+} from '../../proto/gen/svc/node/v1/logs_pb.js';
 import {
   type AppliedRequest,
   type HeartbeatRequest,
@@ -268,6 +272,10 @@ export class NodeChannel {
 
   reportLogs(request: Init<ReportLogsRequest>, options?: CallOptions): Promise<ReportLogsResponse> {
     return this.connection.client.reportLogs(request, options);
+  }
+
+  async reportLogTail(request: Init<ReportLogTailRequest>, options?: CallOptions): Promise<void> {
+    await this.connection.client.reportLogTail(request, options);
   }
 
   reportStats(request: Init<ReportStatsRequest>, options?: CallOptions): Promise<ReportStatsResponse> {

@@ -30,6 +30,7 @@ import * as jobs from '../resources/jobs.ts';
 import * as listenPorts from '../resources/listen-ports.ts';
 import * as live from '../resources/live.ts';
 import * as logSettings from '../resources/log-settings.ts';
+import * as logTail from '../resources/log-tail.ts';
 import * as logs from '../resources/logs.ts';
 import * as maintenance from '../resources/maintenance.ts';
 import * as nodeChannelSettings from '../resources/node-channel-settings.ts';
@@ -101,6 +102,7 @@ export const RESOURCE_FILES = [
   listenPorts,
   live,
   logSettings,
+  logTail,
   logs,
   maintenance,
   nodeChannelSettings,

@@ -17,6 +17,8 @@ import { installScript } from './install-script.ts';
 import { type KnownCredentials, knownCredentials } from './known-credentials.ts';
 import { LastUsed } from './last-used.ts';
 import { LiveHub } from './live/live-hub.ts';
+import { streamersOf } from './live/streamers.ts';
+import { TailHub } from './live/tail-hub.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { staticFiles } from './static-files.ts';
 import { webListener } from './web-listener.ts';
@@ -90,16 +92,22 @@ export default (runtime: Runtime): ServiceSchema => {
       const usesOf = (kind: KeyKind) =>
         new LastUsed((used) => broker.call(`${OWNERS[kind]}.touch`, { keys: used }), warn);
       const lastUsed = { access_key: usesOf('access_key'), service_account: usesOf('service_account') };
-      const live = new LiveHub(runtime, (tokens) => broker.call('auth.liveSessions', { tokens }));
+      const liveSessions = (tokens: readonly string[]) =>
+        broker.call<boolean[], object>('auth.liveSessions', { tokens });
+      const live = new LiveHub(runtime, liveSessions);
+      const tails = new TailHub(runtime, liveSessions);
       credentials = knownCredentials(
         runtime,
         (action, input) => broker.call(action, input),
-        () => void live.checkSessions(),
+        () => {
+          void live.checkSessions();
+          void tails.checkSessions();
+        },
       );
       await credentials.notices.start();
       stop = async () => {
         await credentials.notices.stop();
-        await live.stop();
+        await Promise.all([live.stop(), tails.stop()]);
         await Promise.all(Object.values(lastUsed).map((uses) => uses.stop().catch(warn)));
       };
       const dispatch = {
@@ -130,7 +138,7 @@ export default (runtime: Runtime): ServiceSchema => {
         files: await staticFiles(UI_FOLDER),
         downloads: downloads(runtime.env.downloadsDir),
         installer: installScript(runtime.env.publicUrl),
-        live,
+        streamers: streamersOf(live, tails, (input) => broker.call('logs.tailSearch', input)),
       });
     },
     async stopped() {

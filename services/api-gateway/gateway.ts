@@ -7,9 +7,8 @@ import { AUTH_ENDPOINTS, type AuthEndpoint } from '../../contract/auth-endpoints
 import { type ContractError, fail } from '../../contract/errors.ts';
 import { PROCEDURES, STREAMS } from '../../contract/index.ts';
 import type { AnyProcedure } from '../../contract/procedure.ts';
-import type { live } from '../../contract/resources/live.ts';
 import { countedAddress } from '../../contract/scalars/cidr.ts';
-import type { AnyStream, StreamInput } from '../../contract/stream.ts';
+import type { AnyStream } from '../../contract/stream.ts';
 import type { CallMeta, Piece } from '../../mixins/contract-service.ts';
 import type { AuthAnswer } from '../../runtime/auth-action.ts';
 import type { IdempotencyClaim } from '../../runtime/call.ts';
@@ -38,7 +37,7 @@ import { claimIdempotency, releaseClaim } from './idempotency.ts';
 import { parseJsonObject } from './json-body.ts';
 import type { KnownCredentials } from './known-credentials.ts';
 import type { LastUsed } from './last-used.ts';
-import type { LiveHub } from './live/live-hub.ts';
+import type { Streamers } from './live/streamers.ts';
 import { openApiDocument } from './openapi-document.ts';
 import { PiecedAnswers } from './pieces.ts';
 import type { RateLimit } from './rate-limit.ts';
@@ -80,7 +79,7 @@ export interface GatewayParts {
   downloads: Downloads;
   /** Text of /install.sh. */
   installer: string;
-  live: LiveHub;
+  streamers: Streamers;
 }
 
 export class Gateway {
@@ -92,7 +91,7 @@ export class Gateway {
   readonly #lastUsed: Readonly<Record<KeyKind, LastUsed>>;
   readonly #rateLimit: RateLimit;
   readonly #files: StaticFiles;
-  readonly #live: LiveHub;
+  readonly #streamers: Streamers;
   readonly #downloads: Downloads;
   readonly #installer: string;
   readonly #routes = new RouteTable(PROCEDURES.values());
@@ -114,7 +113,7 @@ export class Gateway {
     this.#lastUsed = parts.lastUsed;
     this.#rateLimit = parts.rateLimit;
     this.#files = parts.files;
-    this.#live = parts.live;
+    this.#streamers = parts.streamers;
     this.#downloads = parts.downloads;
     this.#installer = parts.installer;
     const { env } = parts.runtime;
@@ -333,10 +332,9 @@ export class Gateway {
     const body = parseJsonObject(await requestBody(exchange));
     if (late) await isLive();
     if (target.query !== null) refuseQuery(target.query);
-    const { cursor, recentSeconds } = validateInput(stream, body) as StreamInput<typeof live.watch>;
-    this.#live.admit(token);
+    const begin = await this.#streamers[stream.name]!(token, validateInput(stream, body));
     const sink = this.#answers.stream(exchange);
-    if (sink) this.#live.open(token, cursor ?? null, sink, recentSeconds);
+    if (sink) await begin(sink);
   }
 
   async #authCall(exchange: Exchange, target: Target): Promise<void> {

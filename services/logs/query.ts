@@ -2,6 +2,7 @@
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
 import type { LogEntry, logs } from '../../contract/resources/logs.ts';
+import { entryOf } from '../../models/logs/log-entry.ts';
 import { nodeNames } from '../../models/logs/log-nodes.ts';
 import type { LogRow } from '../../models/logs/log-row.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -72,14 +73,4 @@ export async function topLogs(
 export async function present({ pools }: Pick<Runtime, 'pools'>, rows: readonly LogRow[]): Promise<LogEntry[]> {
   const names = await nodeNames(pools.api, [...new Set(rows.map(({ nodeId }) => nodeId))]);
   return rows.map((row) => entryOf(row, names.get(row.nodeId) ?? null));
-}
-
-export function entryOf({ at, secure, upstream, ...row }: LogRow, nodeName: string | null): LogEntry {
-  return {
-    ...(row as unknown as LogEntry),
-    time: new Date(at).toISOString(),
-    nodeName,
-    scheme: secure ? 'https' : 'http',
-    upstreamAddr: upstream,
-  };
 }

@@ -1,7 +1,9 @@
 // What a call searches for, checked; and what becomes of a search that takes too long.
 import { fail } from '../../contract/errors.ts';
+import type { logTail, TailFilter } from '../../contract/resources/log-tail.ts';
 import { LOG_AHEAD_MS } from '../../contract/resources/logs.ts';
 import { parseAddress, parseCidr } from '../../contract/scalars/cidr.ts';
+import type { StreamInput } from '../../contract/stream.ts';
 import { DAY_MS, dayOf } from '../../models/db/partitions.ts';
 import {
   type LogFilterFields,
@@ -38,6 +40,15 @@ export async function readSearch({ pools }: Pick<Runtime, 'pools'>, input: LogSe
     fail('LOG_RANGE_INVALID', { earliest: new Date(earliest).toISOString() });
   }
   return { siteId, from, to, filter: readFilter(rest) };
+}
+
+/** What a tail looks for, checked. Throws SITE_NOT_FOUND and LOG_FILTER_INVALID. */
+export async function readTailSearch(
+  { pools }: Pick<Runtime, 'pools'>,
+  { id: siteId, ...rest }: StreamInput<typeof logTail.tail>,
+): Promise<{ siteId: string; clusterId: string; filter: TailFilter }> {
+  const clusterId = (await clusterOfSite(pools.api, siteId)) ?? fail('SITE_NOT_FOUND');
+  return { siteId, clusterId, filter: readFilter(rest) as TailFilter };
 }
 
 const FIELDS = [

@@ -23,7 +23,7 @@ export interface Budget {
 const MIB = 1024 * 1024;
 const GIB = 1024 * MIB;
 
-/** Many times what an agent under attack needs. The largest body, 16 MiB, has room in each lane. */
+/** Many times what an agent under attack needs. The largest body, 16 MiB, has room in each lane but that of tails. */
 export const BUDGETS = {
   /** Positions, heartbeats, streams, tasks, certificates of the node itself. */
   control: { atOnce: 8, waiting: 24, bytesAtOnce: 16 * MIB, calls: 3_000, rows: 100_000, bytes: 256 * MIB },
@@ -31,6 +31,8 @@ export const BUDGETS = {
   security: { atOnce: 4, waiting: 16, bytesAtOnce: 16 * MIB, calls: 600, rows: 30_000, bytes: 512 * MIB },
   /** Counts and vitals. */
   telemetry: { atOnce: 3, waiting: 16, bytesAtOnce: 16 * MIB, calls: 1_200, rows: 600_000, bytes: 512 * MIB },
+  /** Requests of watched sites: small, and of no use later. */
+  tail: { atOnce: 2, waiting: 4, bytesAtOnce: 8 * MIB, calls: 900, rows: 60_000, bytes: 128 * MIB },
   /** What a node fetches: its bytes are those of the responses, too. */
   bulk: { atOnce: 4, waiting: 32, bytesAtOnce: 16 * MIB, calls: 3_000, rows: 100_000, bytes: 4 * GIB },
 } as const satisfies Record<string, Budget>;

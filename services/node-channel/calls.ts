@@ -28,6 +28,7 @@ import { countRepair } from './feed-metrics.ts';
 import { readBeat, readPosition, readSteps } from './heartbeat.ts';
 import type { NodeIdentity } from './identity.ts';
 import type { LogIngest } from './log-ingest.ts';
+import type { LogTails } from './log-tails.ts';
 import type { NodeReports } from './node-reports.ts';
 import type { Propagation } from './propagation.ts';
 import type { StatsIngest } from './stats-ingest.ts';
@@ -47,6 +48,7 @@ export interface CallContext {
   propagation: Propagation;
   stats: StatsIngest;
   logs: LogIngest;
+  tails: LogTails;
   vitals: VitalIngest;
   watches: VitalWatches;
   /** Lets a bounded number of pulls read at once, so that a thousand of them leave connections to everybody else. */

@@ -13,6 +13,7 @@ import type { Exchange } from './exchange.ts';
 import { canonicalAddress } from './heartbeat.ts';
 import type { NodeIdentity } from './identity.ts';
 import { LogIngest } from './log-ingest.ts';
+import { LogTails } from './log-tails.ts';
 import { declaredMethods, type Method, mayCall } from './methods.ts';
 import type { NodeReports } from './node-reports.ts';
 import type { Propagation } from './propagation.ts';
@@ -96,6 +97,7 @@ export class Gate {
       propagation,
       stats: this.#stats,
       logs: this.#logs,
+      tails: new LogTails(runtime, hub),
       vitals: this.#vitals,
       watches,
       pulls,

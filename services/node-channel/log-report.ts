@@ -69,6 +69,22 @@ export function readLogReport(bytes: Uint8Array, { nodeId, clusterId, now }: Log
   };
 }
 
+/** Rows of a report that are never stored, without those that cannot be. Throws invalid_argument beyond the limits. */
+export function readTailRows(
+  encoded: readonly Uint8Array[],
+  { nodeId, now }: Omit<LoggingNode, 'clusterId'>,
+): LogRow[] {
+  const bytes = encoded.reduce((sum, row) => sum + row.length, 0);
+  if (encoded.length > MAX_ROWS || bytes > MAX_BYTES) {
+    throw invalid(`a report has at most ${MAX_ROWS} rows and ${MAX_BYTES} bytes`);
+  }
+  const names = rowNames(nodeId);
+  return encoded.flatMap((each) => {
+    const message = decodedRow(each);
+    return (message && readRow(message, nodeId, names, now)) ?? [];
+  });
+}
+
 function decoded(bytes: Uint8Array) {
   try {
     return fromBinary(ReportLogsRequestSchema, bytes);

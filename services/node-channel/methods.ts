@@ -36,6 +36,7 @@ export const DECLARED: Readonly<Record<string, Omit<Method, 'name'>>> = {
   'svc.node.v1.NodeService/ReportSecurity': { callers: ['node'], lane: 'security' },
   'svc.node.v1.NodeService/ReportStats': { callers: ['node'], lane: 'telemetry' },
   'svc.node.v1.NodeService/ReportLogs': { callers: ['node'], lane: 'telemetry' },
+  'svc.node.v1.NodeService/ReportLogTail': { callers: ['node'], lane: 'tail' },
   'svc.node.v1.NodeService/ReportVitals': { callers: ['node'], lane: 'telemetry' },
   'svc.node.v1.NodeService/TakeTasks': { callers: ['node'], lane: 'control' },
   'svc.node.v1.NodeService/ReportTasks': { callers: ['node'], lane: 'control' },

@@ -150,6 +150,11 @@ function nodeCalls(context: CallContext, authority: CertificateAuthority): Calls
     reportLogs: async (request, { node, allowance }) => ({
       refused: await context.logs.report(known(node), request, allowance),
     }),
+    reportLogTail: (request, { node, allowance }) => {
+      allowance.rows(request.rows.length);
+      context.tails.report(known(node), request);
+      return {};
+    },
     reportBans: async (request, { node, allowance }) => {
       allowance.rows(request.bans.length);
       await reportBans(context, known(node), request);
@@ -187,6 +192,7 @@ function routeNodeCalls(router: ConnectRouter, calls: Calls): void {
   router.rpc(method.getBans, (request, call) => calls.getBans(request, callerOf(call)));
   router.rpc(method.reportStats, (request, call) => calls.reportStats(request, callerOf(call)));
   router.rpc(method.reportLogs, (request, call) => calls.reportLogs(request, callerOf(call)));
+  router.rpc(method.reportLogTail, (request, call) => calls.reportLogTail(request, callerOf(call)));
   router.rpc(method.reportBans, (request, call) => calls.reportBans(request, callerOf(call)));
   router.rpc(method.reportSecurity, (request, call) => calls.reportSecurity(request, callerOf(call)));
   router.rpc(method.reportVitals, (request, call) => calls.reportVitals(request, callerOf(call)));

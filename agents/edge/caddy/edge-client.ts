@@ -35,9 +35,11 @@ import {
   type SetChallengeKeysRequest,
   type SetPurgeSecretRequest,
   type SetSessionTicketKeysRequest,
+  type TailLogsResponse,
   type WatchSecurityRequest,
   WatchSecurityRequestSchema,
 } from '../../../proto/gen/svc/edge/v1/edge_pb.js';
+import type { LogTailWatch } from '../../../proto/gen/svc/node/v1/logs_pb.js';
 import { type PrefetchState, PrefetchStateSchema } from '../../../proto/gen/svc/node/v1/tasks_pb.js';
 import { EdgeError, refusal } from './edge-error.ts';
 import { serverStream } from './edge-stream.ts';
@@ -47,6 +49,8 @@ const MAX_SOCKETS = 4;
 const CALL_TIMEOUT_MS = 10_000;
 /** Figures that come later are not of now. */
 const VITALS_TIMEOUT_MS = 4_000;
+/** The watch ends in the data plane meanwhile. */
+const TAIL_TIMEOUT_MS = 4_000;
 /** Reading 100,000 sites again takes seconds on a small machine. */
 const RELOAD_TIMEOUT_MS = 120_000;
 
@@ -111,6 +115,12 @@ export class EdgeClient {
       clockOffsetMs: BigInt(clockOffsetMs),
     };
     return this.call(EdgeService.method.drainLogs, request, CALL_TIMEOUT_MS);
+  }
+
+  /** Requests of watched sites that ended since the call before. */
+  tailLogs(watches: LogTailWatch[], clockOffsetMs: number): Promise<TailLogsResponse> {
+    const request = { watches, clockOffsetMs: BigInt(clockOffsetMs) };
+    return this.call(EdgeService.method.tailLogs, request, TAIL_TIMEOUT_MS);
   }
 
   /** How requests of the node and of these sites fared since Caddy started. */

@@ -4,6 +4,7 @@ import { bansPart } from '../bans/bans.part.ts';
 import { certificatesPart } from '../certificates/certificates.part.ts';
 import { configPart } from '../config/config.part.ts';
 import { sessionTicketKeysPart } from '../keys/session-ticket-keys.part.ts';
+import { logTailPart } from '../logs/log-tail.part.ts';
 import { logsPart } from '../logs/logs.part.ts';
 import { allowListPart } from '../nft/allow-list.part.ts';
 import { kernelBansPart } from '../nft/kernel-bans.part.ts';
@@ -28,6 +29,7 @@ export const PARTS = [
   certificatesPart,
   configPart,
   sessionTicketKeysPart,
+  logTailPart,
   logsPart,
   allowListPart,
   kernelBansPart,

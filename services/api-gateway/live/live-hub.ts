@@ -7,6 +7,7 @@ import { mergeHints } from '../../../pipeline/live-events.ts';
 import { compareIds, type LiveEntry, LiveReader } from '../../../runtime/live-stream.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 import { LiveRing } from './live-ring.ts';
+import { type LiveSessions, SessionChecks } from './session-checks.ts';
 import { type Sink, Watcher } from './watcher.ts';
 
 /** Lines to a watcher are at least this far apart. */
@@ -30,12 +31,9 @@ export interface LiveLimits {
 export const LIVE_LIMITS: LiveLimits = { perSession: 8, perProcess: 1_000 };
 const RETRY_SECONDS = 30;
 
-/** Which of the sessions with these secrets are live; asking prolongs none. */
-export type LiveSessions = (tokens: readonly string[]) => Promise<boolean[]>;
-
 export class LiveHub {
-  readonly #runtime: Runtime;
-  readonly #liveSessions: LiveSessions;
+  // Ids alone travel here; whoever wants what they mean has to show a session.
+  readonly #sessions: SessionChecks;
   readonly #limits: LiveLimits;
   readonly #reader: LiveReader;
   readonly #watchers = new Set<Watcher>();
@@ -46,13 +44,15 @@ export class LiveHub {
   #told = '';
   #toldAt = 0;
   #tick: NodeJS.Timeout | null = null;
-  #checking: Promise<void> | null = null;
-  #checkAgain = false;
   #stopped = false;
 
   constructor(runtime: Runtime, liveSessions: LiveSessions, limits: LiveLimits = LIVE_LIMITS) {
-    this.#runtime = runtime;
-    this.#liveSessions = liveSessions;
+    this.#sessions = new SessionChecks({
+      liveSessions,
+      watchers: () => this.#watchers,
+      over: SESSION_OVER,
+      log: runtime.log,
+    });
     this.#limits = limits;
     this.#reader = new LiveReader(runtime, {
       onPlace: (head, kept) => this.#place(head, kept),
@@ -102,32 +102,12 @@ export class LiveHub {
     for (const timer of this.#timers) clearInterval(timer);
     if (this.#tick) clearTimeout(this.#tick);
     await this.#reader.stop();
-    await this.#checking;
+    await this.#sessions.stop();
   }
 
   /** Ends the streams of sessions that are over. */
   checkSessions(): Promise<void> {
-    this.#checkAgain = true;
-    this.#checking ??= this.#checkUntilDone().finally(() => {
-      this.#checking = null;
-    });
-    return this.#checking;
-  }
-
-  async #checkUntilDone(): Promise<void> {
-    while (this.#checkAgain && !this.#stopped) {
-      this.#checkAgain = false;
-      const tokens = [...new Set([...this.#watchers].map(({ token }) => token))];
-      if (tokens.length === 0) return;
-      try {
-        const live = await this.#liveSessions(tokens);
-        const over = new Set(tokens.filter((_, index) => !live[index]));
-        for (const watcher of this.#watchers) if (over.has(watcher.token)) watcher.end(SESSION_OVER);
-      } catch (err) {
-        // Ids alone travel here; whoever wants what they mean has to show a session.
-        this.#runtime.log.debug({ err }, 'sessions of live updates not checked');
-      }
-    }
+    return this.#sessions.check();
   }
 
   /** A place in the stream: the first, or another after what was before is lost. */

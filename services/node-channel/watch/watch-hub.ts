@@ -134,6 +134,14 @@ export class WatchHub {
     this.#byNode.get(nodeId)?.writeNow(frame);
   }
 
+  /** Writes a frame to the nodes of a cluster that have a stream here; `frameOf` gets how many there are. */
+  tellCluster(clusterId: string, frameOf: (nodes: number) => Buffer): void {
+    const streams = this.#feeds.get(clusterId)?.streams;
+    if (!streams || streams.size === 0) return;
+    const frame = frameOf(streams.size);
+    for (const stream of streams) stream.writeNow(frame);
+  }
+
   /** The node's capabilities changed: what it may receive did, too. */
   retarget(nodeId: string): void {
     const stream = this.#byNode.get(nodeId);

@@ -35,6 +35,8 @@ type Log struct {
 	tell   func(doing string, err error)
 	// The console's clock minus this machine's.
 	offsetMs atomic.Int64
+	// nil while nobody watches requests as they end.
+	tails atomic.Pointer[tails]
 
 	mu sync.Mutex
 	// nil until there is a row to keep, or the agent asks.
@@ -54,7 +56,10 @@ var component = core.NewComponent("request logs", func(c *core.Core) *Log {
 	return l
 })
 
-func init() { core.RegisterCall(edgev1connect.EdgeServiceDrainLogsProcedure, drainLogs) }
+func init() {
+	core.RegisterCall(edgev1connect.EdgeServiceDrainLogsProcedure, drainLogs)
+	core.RegisterCall(edgev1connect.EdgeServiceTailLogsProcedure, tailLogs)
+}
 
 // Of returns the log of a core.
 func Of(c *core.Core) *Log { return component.Of(c) }
@@ -104,6 +109,10 @@ func (l *Log) put(site string, row []byte) {
 }
 
 func (l *Log) lose(site string) { l.with(func(r *ring) { r.lose(site) }) }
+
+func tailLogs(_ context.Context, c *core.Core, r *edgev1.TailLogsRequest) (*edgev1.TailLogsResponse, error) {
+	return Of(c).Tail(r), nil
+}
 
 func drainLogs(_ context.Context, c *core.Core, r *edgev1.DrainLogsRequest) (*edgev1.DrainLogsResponse, error) {
 	return Of(c).Drain(r), nil

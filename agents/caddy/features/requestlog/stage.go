@@ -35,7 +35,7 @@ func (p *pace) take(second int64) bool {
 
 var rowBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// Finish logs an exchange that is over. It costs a site that logs nothing two loads.
+// Finish logs an exchange that is over. It costs a site that logs nothing three loads.
 func Finish(c *core.Core) exchange.FinishStage {
 	log := Of(c)
 	return func(x *exchange.Exchange) {
@@ -43,6 +43,9 @@ func Finish(c *core.Core) exchange.FinishStage {
 			return
 		}
 		s := part.Of(x.Plan)
+		if t := log.tailOf(x.Plan.SiteID); t != nil && !exchange.IsUncounted(x) {
+			log.show(t, x, settingsOf(s))
+		}
 		if s == nil {
 			if !x.Overrides.HasLogSampleRate || x.Overrides.LogSampleRate == 0 {
 				return
@@ -53,6 +56,13 @@ func Finish(c *core.Core) exchange.FinishStage {
 			log.finish(x, s)
 		}
 	}
+}
+
+func settingsOf(s *settings) *settings {
+	if s == nil {
+		return none
+	}
+	return s
 }
 
 func (l *Log) finish(x *exchange.Exchange, s *settings) {

@@ -13,6 +13,7 @@ const TABLE: Readonly<Record<string, readonly Principal[]>> = {
   GetBans: ['node'],
   ReportBans: ['node'],
   ReportLogs: ['node'],
+  ReportLogTail: ['node'],
   ReportStats: ['node'],
   GetChallengeKeys: ['node'],
   GetCertificates: ['node'],

@@ -12,7 +12,7 @@ import type { ChallengeKeys, SecurityEvent, SiteSecurity } from "../../node/v1/s
 import type { CacheUsage, FailingSite, GeoIp, OriginHealth, OriginTraffic, SiteMinute, StatsGap, Vitals } from "../../node/v1/node_pb.js";
 import type { Entry, EntryKey } from "../../config/v1/entry_pb.js";
 import type { Ban, BanPosition, OwnBan, OwnBanLift } from "../../node/v1/bans_pb.js";
-import type { LogLoss } from "../../node/v1/logs_pb.js";
+import type { LogLoss, LogTailWatch } from "../../node/v1/logs_pb.js";
 import type { AcmeToken, CertificateMaterial, CertificateStaple, SessionTicketKeys } from "../../node/v1/certificates_pb.js";
 import type { Prefetch, PrefetchStateSchema } from "../../node/v1/tasks_pb.js";
 import type { PurgeSecret, SubmitPurgeRequest, SubmitPurgeResponse } from "../../node/v1/purges_pb.js";
@@ -843,6 +843,56 @@ export declare type DrainLogsResponse = Message<"svc.edge.v1.DrainLogsResponse">
  * Use `create(DrainLogsResponseSchema)` to create a new message.
  */
 export declare const DrainLogsResponseSchema: GenMessage<DrainLogsResponse>;
+
+/**
+ * @generated from message svc.edge.v1.TailLogsRequest
+ */
+export declare type TailLogsRequest = Message<"svc.edge.v1.TailLogsRequest"> & {
+  /**
+   * Takes the place of those of the call before; none = nothing is watched.
+   *
+   * @generated from field: repeated svc.node.v1.LogTailWatch watches = 1;
+   */
+  watches: LogTailWatch[];
+
+  /**
+   * As in DrainStatsRequest.
+   *
+   * @generated from field: sint64 clock_offset_ms = 2;
+   */
+  clockOffsetMs: bigint;
+};
+
+/**
+ * Describes the message svc.edge.v1.TailLogsRequest.
+ * Use `create(TailLogsRequestSchema)` to create a new message.
+ */
+export declare const TailLogsRequestSchema: GenMessage<TailLogsRequest>;
+
+/**
+ * @generated from message svc.edge.v1.TailLogsResponse
+ */
+export declare type TailLogsResponse = Message<"svc.edge.v1.TailLogsResponse"> & {
+  /**
+   * Encoded svc.node.v1.LogRow, at most 1 MiB.
+   *
+   * @generated from field: repeated bytes rows = 1;
+   */
+  rows: Uint8Array[];
+
+  /**
+   * Rows of each site that were dropped.
+   *
+   * @generated from field: repeated svc.node.v1.LogLoss dropped = 2;
+   */
+  dropped: LogLoss[];
+};
+
+/**
+ * Describes the message svc.edge.v1.TailLogsResponse.
+ * Use `create(TailLogsResponseSchema)` to create a new message.
+ */
+export declare const TailLogsResponseSchema: GenMessage<TailLogsResponse>;
 
 /**
  * @generated from message svc.edge.v1.GetVitalsRequest
@@ -1699,6 +1749,16 @@ export declare const EdgeService: GenService<{
     methodKind: "unary";
     input: typeof DrainLogsRequestSchema;
     output: typeof DrainLogsResponseSchema;
+  },
+  /**
+   * Requests of watched sites that ended since the call before. They are watched until 3 s after the last call.
+   *
+   * @generated from rpc svc.edge.v1.EdgeService.TailLogs
+   */
+  tailLogs: {
+    methodKind: "unary";
+    input: typeof TailLogsRequestSchema;
+    output: typeof TailLogsResponseSchema;
   },
   /**
    * How the requests of sites and of the node fared.

@@ -361,3 +361,204 @@ export declare type ReportLogsResponse = Message<"svc.node.v1.ReportLogsResponse
  */
 export declare const ReportLogsResponseSchema: GenMessage<ReportLogsResponse>;
 
+/**
+ * Whose requests are watched from now on (ReportLogTail). It takes the place of the one before.
+ *
+ * @generated from message svc.node.v1.LogTail
+ */
+export declare type LogTail = Message<"svc.node.v1.LogTail"> & {
+  /**
+   * At most 64; none = nothing.
+   *
+   * @generated from field: repeated svc.node.v1.LogTailWatch watches = 1;
+   */
+  watches: LogTailWatch[];
+
+  /**
+   * Milliseconds between reports, 100-1,000.
+   *
+   * @generated from field: uint32 interval_ms = 2;
+   */
+  intervalMs: number;
+};
+
+/**
+ * Describes the message svc.node.v1.LogTail.
+ * Use `create(LogTailSchema)` to create a new message.
+ */
+export declare const LogTailSchema: GenMessage<LogTail>;
+
+/**
+ * @generated from message svc.node.v1.LogTailWatch
+ */
+export declare type LogTailWatch = Message<"svc.node.v1.LogTailWatch"> & {
+  /**
+   * @generated from field: string site_id = 1;
+   */
+  siteId: string;
+
+  /**
+   * Ends by itself after so many, at most 30.
+   *
+   * @generated from field: uint32 seconds = 2;
+   */
+  seconds: number;
+
+  /**
+   * 1-200. Further rows are dropped and counted.
+   *
+   * @generated from field: uint32 rows_per_second = 3;
+   */
+  rowsPerSecond: number;
+
+  /**
+   * A request that matches any of them is reported; none = every request. At most 16.
+   *
+   * @generated from field: repeated svc.node.v1.LogTailFilter filters = 4;
+   */
+  filters: LogTailFilter[];
+};
+
+/**
+ * Describes the message svc.node.v1.LogTailWatch.
+ * Use `create(LogTailWatchSchema)` to create a new message.
+ */
+export declare const LogTailWatchSchema: GenMessage<LogTailWatch>;
+
+/**
+ * What a request must have. Empty fields say nothing.
+ *
+ * @generated from message svc.node.v1.LogTailFilter
+ */
+export declare type LogTailFilter = Message<"svc.node.v1.LogTailFilter"> & {
+  /**
+   * @generated from field: uint32 status = 1;
+   */
+  status: number;
+
+  /**
+   * 5: 500 to 599.
+   *
+   * @generated from field: uint32 status_class = 2;
+   */
+  statusClass: number;
+
+  /**
+   * Addresses or networks of clients; the client is in each of them.
+   *
+   * @generated from field: repeated string clients = 3;
+   */
+  clients: string[];
+
+  /**
+   * @generated from field: string method = 4;
+   */
+  method: string;
+
+  /**
+   * @generated from field: string host = 5;
+   */
+  host: string;
+
+  /**
+   * Beginning of the path.
+   *
+   * @generated from field: string path = 6;
+   */
+  path: string;
+
+  /**
+   * @generated from field: string request_id = 7;
+   */
+  requestId: string;
+
+  /**
+   * @generated from field: string cache_status = 8;
+   */
+  cacheStatus: string;
+
+  /**
+   * "any": every request that was refused.
+   *
+   * @generated from field: string block_reason = 9;
+   */
+  blockReason: string;
+
+  /**
+   * @generated from field: string country = 10;
+   */
+  country: string;
+
+  /**
+   * @generated from field: uint32 asn = 11;
+   */
+  asn: number;
+
+  /**
+   * Part, case-insensitive.
+   *
+   * @generated from field: string user_agent = 12;
+   */
+  userAgent: string;
+
+  /**
+   * @generated from field: string referer = 13;
+   */
+  referer: string;
+
+  /**
+   * @generated from field: uint32 min_duration_ms = 14;
+   */
+  minDurationMs: number;
+
+  /**
+   * @generated from field: string ja4 = 15;
+   */
+  ja4: string;
+};
+
+/**
+ * Describes the message svc.node.v1.LogTailFilter.
+ * Use `create(LogTailFilterSchema)` to create a new message.
+ */
+export declare const LogTailFilterSchema: GenMessage<LogTailFilter>;
+
+/**
+ * Rows of watched sites. They are shown and not stored; one that is lost is not repeated.
+ *
+ * @generated from message svc.node.v1.ReportLogTailRequest
+ */
+export declare type ReportLogTailRequest = Message<"svc.node.v1.ReportLogTailRequest"> & {
+  /**
+   * Encoded rows, at most 2,000 and 4 MiB; sample_rate is 10,000.
+   *
+   * @generated from field: repeated bytes rows = 1;
+   */
+  rows: Uint8Array[];
+
+  /**
+   * Rows of each site that were dropped since the report before.
+   *
+   * @generated from field: repeated svc.node.v1.LogLoss dropped = 2;
+   */
+  dropped: LogLoss[];
+};
+
+/**
+ * Describes the message svc.node.v1.ReportLogTailRequest.
+ * Use `create(ReportLogTailRequestSchema)` to create a new message.
+ */
+export declare const ReportLogTailRequestSchema: GenMessage<ReportLogTailRequest>;
+
+/**
+ * @generated from message svc.node.v1.ReportLogTailResponse
+ */
+export declare type ReportLogTailResponse = Message<"svc.node.v1.ReportLogTailResponse"> & {
+};
+
+/**
+ * Describes the message svc.node.v1.ReportLogTailResponse.
+ * Use `create(ReportLogTailResponseSchema)` to create a new message.
+ */
+export declare const ReportLogTailResponseSchema: GenMessage<ReportLogTailResponse>;
+

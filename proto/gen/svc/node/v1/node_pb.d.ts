@@ -10,10 +10,10 @@ import type { ConfigPosition, FailedEntry, GetConfigRequestSchema, GetConfigResp
 import type { BanPosition, BanStatus, GetBansRequestSchema, GetBansResponseSchema, ReportBansRequestSchema, ReportBansResponseSchema } from "./bans_pb.js";
 import type { AcmePosition, GetAcmeTokensRequestSchema, GetAcmeTokensResponseSchema, GetCertificatesRequestSchema, GetCertificatesResponseSchema, GetSessionTicketKeysRequestSchema, GetSessionTicketKeysResponseSchema } from "./certificates_pb.js";
 import type { FeedPosition, GetFeedRequestSchema, GetFeedResponseSchema } from "./feeds_pb.js";
+import type { LogTail, ReportLogsRequestSchema, ReportLogsResponseSchema, ReportLogTailRequestSchema, ReportLogTailResponseSchema } from "./logs_pb.js";
 import type { GetChallengeKeysRequestSchema, GetChallengeKeysResponseSchema, ReportSecurityRequestSchema, ReportSecurityResponseSchema } from "./security_pb.js";
 import type { GetPrefetchRequestSchema, GetPrefetchResponseSchema, ReportTasksRequestSchema, ReportTasksResponseSchema, TakeTasksRequestSchema, TakeTasksResponseSchema } from "./tasks_pb.js";
 import type { GetPurgeSecretRequestSchema, GetPurgeSecretResponseSchema, SubmitPurgeRequestSchema, SubmitPurgeResponseSchema } from "./purges_pb.js";
-import type { ReportLogsRequestSchema, ReportLogsResponseSchema } from "./logs_pb.js";
 
 /**
  * Describes the file svc/node/v1/node.proto.
@@ -365,6 +365,12 @@ export declare type WatchEvent = Message<"svc.node.v1.WatchEvent"> & {
      */
     value: Uint8Array;
     case: "feedBatch";
+  } | {
+    /**
+     * @generated from field: svc.node.v1.LogTail log_tail = 10;
+     */
+    value: LogTail;
+    case: "logTail";
   } | { case: undefined; value?: undefined };
 };
 
@@ -1814,6 +1820,16 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof ReportLogsRequestSchema;
     output: typeof ReportLogsResponseSchema;
+  },
+  /**
+   * Requests of watched sites as they end, while they are watched.
+   *
+   * @generated from rpc svc.node.v1.NodeService.ReportLogTail
+   */
+  reportLogTail: {
+    methodKind: "unary";
+    input: typeof ReportLogTailRequestSchema;
+    output: typeof ReportLogTailResponseSchema;
   },
 }>;
 

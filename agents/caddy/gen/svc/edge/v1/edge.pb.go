@@ -1624,6 +1624,114 @@ func (x *DrainLogsResponse) GetLosses() []*v1.LogLoss {
 	return nil
 }
 
+type TailLogsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Takes the place of those of the call before; none = nothing is watched.
+	Watches []*v1.LogTailWatch `protobuf:"bytes,1,rep,name=watches,proto3" json:"watches,omitempty"`
+	// As in DrainStatsRequest.
+	ClockOffsetMs int64 `protobuf:"zigzag64,2,opt,name=clock_offset_ms,json=clockOffsetMs,proto3" json:"clock_offset_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TailLogsRequest) Reset() {
+	*x = TailLogsRequest{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TailLogsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TailLogsRequest) ProtoMessage() {}
+
+func (x *TailLogsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TailLogsRequest.ProtoReflect.Descriptor instead.
+func (*TailLogsRequest) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *TailLogsRequest) GetWatches() []*v1.LogTailWatch {
+	if x != nil {
+		return x.Watches
+	}
+	return nil
+}
+
+func (x *TailLogsRequest) GetClockOffsetMs() int64 {
+	if x != nil {
+		return x.ClockOffsetMs
+	}
+	return 0
+}
+
+type TailLogsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Encoded svc.node.v1.LogRow, at most 1 MiB.
+	Rows [][]byte `protobuf:"bytes,1,rep,name=rows,proto3" json:"rows,omitempty"`
+	// Rows of each site that were dropped.
+	Dropped       []*v1.LogLoss `protobuf:"bytes,2,rep,name=dropped,proto3" json:"dropped,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TailLogsResponse) Reset() {
+	*x = TailLogsResponse{}
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TailLogsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TailLogsResponse) ProtoMessage() {}
+
+func (x *TailLogsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TailLogsResponse.ProtoReflect.Descriptor instead.
+func (*TailLogsResponse) Descriptor() ([]byte, []int) {
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *TailLogsResponse) GetRows() [][]byte {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+func (x *TailLogsResponse) GetDropped() []*v1.LogLoss {
+	if x != nil {
+		return x.Dropped
+	}
+	return nil
+}
+
 type GetVitalsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// At most 100.
@@ -1634,7 +1742,7 @@ type GetVitalsRequest struct {
 
 func (x *GetVitalsRequest) Reset() {
 	*x = GetVitalsRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[22]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1646,7 +1754,7 @@ func (x *GetVitalsRequest) String() string {
 func (*GetVitalsRequest) ProtoMessage() {}
 
 func (x *GetVitalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[22]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1659,7 +1767,7 @@ func (x *GetVitalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVitalsRequest.ProtoReflect.Descriptor instead.
 func (*GetVitalsRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{22}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetVitalsRequest) GetSiteIds() []string {
@@ -1683,7 +1791,7 @@ type GetVitalsResponse struct {
 
 func (x *GetVitalsResponse) Reset() {
 	*x = GetVitalsResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[23]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1695,7 +1803,7 @@ func (x *GetVitalsResponse) String() string {
 func (*GetVitalsResponse) ProtoMessage() {}
 
 func (x *GetVitalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[23]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1708,7 +1816,7 @@ func (x *GetVitalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVitalsResponse.ProtoReflect.Descriptor instead.
 func (*GetVitalsResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{23}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetVitalsResponse) GetInstanceId() string {
@@ -1741,7 +1849,7 @@ type SetChallengeKeysRequest struct {
 
 func (x *SetChallengeKeysRequest) Reset() {
 	*x = SetChallengeKeysRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[24]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1753,7 +1861,7 @@ func (x *SetChallengeKeysRequest) String() string {
 func (*SetChallengeKeysRequest) ProtoMessage() {}
 
 func (x *SetChallengeKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[24]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1766,7 +1874,7 @@ func (x *SetChallengeKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetChallengeKeysRequest.ProtoReflect.Descriptor instead.
 func (*SetChallengeKeysRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{24}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SetChallengeKeysRequest) GetKeys() *v1.ChallengeKeys {
@@ -1784,7 +1892,7 @@ type SetChallengeKeysResponse struct {
 
 func (x *SetChallengeKeysResponse) Reset() {
 	*x = SetChallengeKeysResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1796,7 +1904,7 @@ func (x *SetChallengeKeysResponse) String() string {
 func (*SetChallengeKeysResponse) ProtoMessage() {}
 
 func (x *SetChallengeKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[25]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1809,7 +1917,7 @@ func (x *SetChallengeKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetChallengeKeysResponse.ProtoReflect.Descriptor instead.
 func (*SetChallengeKeysResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{25}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{27}
 }
 
 type ReadCertificatesRequest struct {
@@ -1820,7 +1928,7 @@ type ReadCertificatesRequest struct {
 
 func (x *ReadCertificatesRequest) Reset() {
 	*x = ReadCertificatesRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[26]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1832,7 +1940,7 @@ func (x *ReadCertificatesRequest) String() string {
 func (*ReadCertificatesRequest) ProtoMessage() {}
 
 func (x *ReadCertificatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[26]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1845,7 +1953,7 @@ func (x *ReadCertificatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadCertificatesRequest.ProtoReflect.Descriptor instead.
 func (*ReadCertificatesRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{26}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{28}
 }
 
 type SetSessionTicketKeysRequest struct {
@@ -1857,7 +1965,7 @@ type SetSessionTicketKeysRequest struct {
 
 func (x *SetSessionTicketKeysRequest) Reset() {
 	*x = SetSessionTicketKeysRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[27]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1869,7 +1977,7 @@ func (x *SetSessionTicketKeysRequest) String() string {
 func (*SetSessionTicketKeysRequest) ProtoMessage() {}
 
 func (x *SetSessionTicketKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[27]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1882,7 +1990,7 @@ func (x *SetSessionTicketKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetSessionTicketKeysRequest.ProtoReflect.Descriptor instead.
 func (*SetSessionTicketKeysRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{27}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SetSessionTicketKeysRequest) GetKeys() *v1.SessionTicketKeys {
@@ -1900,7 +2008,7 @@ type SetSessionTicketKeysResponse struct {
 
 func (x *SetSessionTicketKeysResponse) Reset() {
 	*x = SetSessionTicketKeysResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[28]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1912,7 +2020,7 @@ func (x *SetSessionTicketKeysResponse) String() string {
 func (*SetSessionTicketKeysResponse) ProtoMessage() {}
 
 func (x *SetSessionTicketKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[28]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1925,7 +2033,7 @@ func (x *SetSessionTicketKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetSessionTicketKeysResponse.ProtoReflect.Descriptor instead.
 func (*SetSessionTicketKeysResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{28}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{30}
 }
 
 type SetAcmeTokensRequest struct {
@@ -1942,7 +2050,7 @@ type SetAcmeTokensRequest struct {
 
 func (x *SetAcmeTokensRequest) Reset() {
 	*x = SetAcmeTokensRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[29]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1954,7 +2062,7 @@ func (x *SetAcmeTokensRequest) String() string {
 func (*SetAcmeTokensRequest) ProtoMessage() {}
 
 func (x *SetAcmeTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[29]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1967,7 +2075,7 @@ func (x *SetAcmeTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetAcmeTokensRequest.ProtoReflect.Descriptor instead.
 func (*SetAcmeTokensRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{29}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SetAcmeTokensRequest) GetComplete() bool {
@@ -1999,7 +2107,7 @@ type SetAcmeTokensResponse struct {
 
 func (x *SetAcmeTokensResponse) Reset() {
 	*x = SetAcmeTokensResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[30]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2011,7 +2119,7 @@ func (x *SetAcmeTokensResponse) String() string {
 func (*SetAcmeTokensResponse) ProtoMessage() {}
 
 func (x *SetAcmeTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[30]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2024,7 +2132,7 @@ func (x *SetAcmeTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetAcmeTokensResponse.ProtoReflect.Descriptor instead.
 func (*SetAcmeTokensResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{30}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{32}
 }
 
 type ApplyPurgesRequest struct {
@@ -2040,7 +2148,7 @@ type ApplyPurgesRequest struct {
 
 func (x *ApplyPurgesRequest) Reset() {
 	*x = ApplyPurgesRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[31]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2052,7 +2160,7 @@ func (x *ApplyPurgesRequest) String() string {
 func (*ApplyPurgesRequest) ProtoMessage() {}
 
 func (x *ApplyPurgesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[31]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2065,7 +2173,7 @@ func (x *ApplyPurgesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPurgesRequest.ProtoReflect.Descriptor instead.
 func (*ApplyPurgesRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{31}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ApplyPurgesRequest) GetClusterId() string {
@@ -2099,7 +2207,7 @@ type PurgePlace struct {
 
 func (x *PurgePlace) Reset() {
 	*x = PurgePlace{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[32]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2111,7 +2219,7 @@ func (x *PurgePlace) String() string {
 func (*PurgePlace) ProtoMessage() {}
 
 func (x *PurgePlace) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[32]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2124,7 +2232,7 @@ func (x *PurgePlace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgePlace.ProtoReflect.Descriptor instead.
 func (*PurgePlace) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{32}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *PurgePlace) GetEpoch() uint64 {
@@ -2149,7 +2257,7 @@ type ApplyPurgesResponse struct {
 
 func (x *ApplyPurgesResponse) Reset() {
 	*x = ApplyPurgesResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[33]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2161,7 +2269,7 @@ func (x *ApplyPurgesResponse) String() string {
 func (*ApplyPurgesResponse) ProtoMessage() {}
 
 func (x *ApplyPurgesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[33]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2174,7 +2282,7 @@ func (x *ApplyPurgesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPurgesResponse.ProtoReflect.Descriptor instead.
 func (*ApplyPurgesResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{33}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{35}
 }
 
 type PrefetchRequest struct {
@@ -2188,7 +2296,7 @@ type PrefetchRequest struct {
 
 func (x *PrefetchRequest) Reset() {
 	*x = PrefetchRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[34]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2200,7 +2308,7 @@ func (x *PrefetchRequest) String() string {
 func (*PrefetchRequest) ProtoMessage() {}
 
 func (x *PrefetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[34]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2213,7 +2321,7 @@ func (x *PrefetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrefetchRequest.ProtoReflect.Descriptor instead.
 func (*PrefetchRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{34}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PrefetchRequest) GetPrefetch() *v1.Prefetch {
@@ -2239,7 +2347,7 @@ type SetPurgeSecretRequest struct {
 
 func (x *SetPurgeSecretRequest) Reset() {
 	*x = SetPurgeSecretRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[35]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2251,7 +2359,7 @@ func (x *SetPurgeSecretRequest) String() string {
 func (*SetPurgeSecretRequest) ProtoMessage() {}
 
 func (x *SetPurgeSecretRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[35]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2264,7 +2372,7 @@ func (x *SetPurgeSecretRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPurgeSecretRequest.ProtoReflect.Descriptor instead.
 func (*SetPurgeSecretRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{35}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SetPurgeSecretRequest) GetSecret() *v1.PurgeSecret {
@@ -2282,7 +2390,7 @@ type SetPurgeSecretResponse struct {
 
 func (x *SetPurgeSecretResponse) Reset() {
 	*x = SetPurgeSecretResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[36]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2294,7 +2402,7 @@ func (x *SetPurgeSecretResponse) String() string {
 func (*SetPurgeSecretResponse) ProtoMessage() {}
 
 func (x *SetPurgeSecretResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[36]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2307,7 +2415,7 @@ func (x *SetPurgeSecretResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPurgeSecretResponse.ProtoReflect.Descriptor instead.
 func (*SetPurgeSecretResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{36}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{38}
 }
 
 type WatchPurgeRequestsRequest struct {
@@ -2318,7 +2426,7 @@ type WatchPurgeRequestsRequest struct {
 
 func (x *WatchPurgeRequestsRequest) Reset() {
 	*x = WatchPurgeRequestsRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[37]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2330,7 +2438,7 @@ func (x *WatchPurgeRequestsRequest) String() string {
 func (*WatchPurgeRequestsRequest) ProtoMessage() {}
 
 func (x *WatchPurgeRequestsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[37]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2343,7 +2451,7 @@ func (x *WatchPurgeRequestsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPurgeRequestsRequest.ProtoReflect.Descriptor instead.
 func (*WatchPurgeRequestsRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{37}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{39}
 }
 
 type PurgeRequest struct {
@@ -2357,7 +2465,7 @@ type PurgeRequest struct {
 
 func (x *PurgeRequest) Reset() {
 	*x = PurgeRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[38]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2369,7 +2477,7 @@ func (x *PurgeRequest) String() string {
 func (*PurgeRequest) ProtoMessage() {}
 
 func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[38]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2382,7 +2490,7 @@ func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeRequest.ProtoReflect.Descriptor instead.
 func (*PurgeRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{38}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *PurgeRequest) GetId() uint64 {
@@ -2409,7 +2517,7 @@ type AnswerPurgeRequestRequest struct {
 
 func (x *AnswerPurgeRequestRequest) Reset() {
 	*x = AnswerPurgeRequestRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[39]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2421,7 +2529,7 @@ func (x *AnswerPurgeRequestRequest) String() string {
 func (*AnswerPurgeRequestRequest) ProtoMessage() {}
 
 func (x *AnswerPurgeRequestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[39]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2434,7 +2542,7 @@ func (x *AnswerPurgeRequestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerPurgeRequestRequest.ProtoReflect.Descriptor instead.
 func (*AnswerPurgeRequestRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{39}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *AnswerPurgeRequestRequest) GetId() uint64 {
@@ -2459,7 +2567,7 @@ type AnswerPurgeRequestResponse struct {
 
 func (x *AnswerPurgeRequestResponse) Reset() {
 	*x = AnswerPurgeRequestResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[40]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2471,7 +2579,7 @@ func (x *AnswerPurgeRequestResponse) String() string {
 func (*AnswerPurgeRequestResponse) ProtoMessage() {}
 
 func (x *AnswerPurgeRequestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[40]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2484,7 +2592,7 @@ func (x *AnswerPurgeRequestResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerPurgeRequestResponse.ProtoReflect.Descriptor instead.
 func (*AnswerPurgeRequestResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{40}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{42}
 }
 
 // One record of the file "purges" in the folder of the cache, framed as records of journals are.
@@ -2502,7 +2610,7 @@ type PurgeRecord struct {
 
 func (x *PurgeRecord) Reset() {
 	*x = PurgeRecord{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[41]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2514,7 +2622,7 @@ func (x *PurgeRecord) String() string {
 func (*PurgeRecord) ProtoMessage() {}
 
 func (x *PurgeRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[41]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2527,7 +2635,7 @@ func (x *PurgeRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeRecord.ProtoReflect.Descriptor instead.
 func (*PurgeRecord) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{41}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *PurgeRecord) GetClusterId() string {
@@ -2574,7 +2682,7 @@ type CertificateRecord struct {
 
 func (x *CertificateRecord) Reset() {
 	*x = CertificateRecord{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[42]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2586,7 +2694,7 @@ func (x *CertificateRecord) String() string {
 func (*CertificateRecord) ProtoMessage() {}
 
 func (x *CertificateRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[42]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2599,7 +2707,7 @@ func (x *CertificateRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificateRecord.ProtoReflect.Descriptor instead.
 func (*CertificateRecord) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{42}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *CertificateRecord) GetRecord() isCertificateRecord_Record {
@@ -2654,7 +2762,7 @@ type WatchSecurityRequest struct {
 
 func (x *WatchSecurityRequest) Reset() {
 	*x = WatchSecurityRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[43]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2666,7 +2774,7 @@ func (x *WatchSecurityRequest) String() string {
 func (*WatchSecurityRequest) ProtoMessage() {}
 
 func (x *WatchSecurityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[43]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2679,7 +2787,7 @@ func (x *WatchSecurityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchSecurityRequest.ProtoReflect.Descriptor instead.
 func (*WatchSecurityRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{43}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *WatchSecurityRequest) GetInstanceId() string {
@@ -2713,7 +2821,7 @@ type SecurityBatch struct {
 
 func (x *SecurityBatch) Reset() {
 	*x = SecurityBatch{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[44]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2725,7 +2833,7 @@ func (x *SecurityBatch) String() string {
 func (*SecurityBatch) ProtoMessage() {}
 
 func (x *SecurityBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[44]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2738,7 +2846,7 @@ func (x *SecurityBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SecurityBatch.ProtoReflect.Descriptor instead.
 func (*SecurityBatch) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{44}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SecurityBatch) GetSequence() uint64 {
@@ -2796,7 +2904,7 @@ type SiteLevelState struct {
 
 func (x *SiteLevelState) Reset() {
 	*x = SiteLevelState{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[45]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2808,7 +2916,7 @@ func (x *SiteLevelState) String() string {
 func (*SiteLevelState) ProtoMessage() {}
 
 func (x *SiteLevelState) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[45]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2821,7 +2929,7 @@ func (x *SiteLevelState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteLevelState.ProtoReflect.Descriptor instead.
 func (*SiteLevelState) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{45}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SiteLevelState) GetSiteId() string {
@@ -2856,7 +2964,7 @@ type LevelState struct {
 
 func (x *LevelState) Reset() {
 	*x = LevelState{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[46]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2868,7 +2976,7 @@ func (x *LevelState) String() string {
 func (*LevelState) ProtoMessage() {}
 
 func (x *LevelState) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[46]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2881,7 +2989,7 @@ func (x *LevelState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LevelState.ProtoReflect.Descriptor instead.
 func (*LevelState) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{46}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *LevelState) GetLevel() uint32 {
@@ -2908,7 +3016,7 @@ type PathLevelState struct {
 
 func (x *PathLevelState) Reset() {
 	*x = PathLevelState{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[47]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2920,7 +3028,7 @@ func (x *PathLevelState) String() string {
 func (*PathLevelState) ProtoMessage() {}
 
 func (x *PathLevelState) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[47]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2933,7 +3041,7 @@ func (x *PathLevelState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathLevelState.ProtoReflect.Descriptor instead.
 func (*PathLevelState) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{47}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *PathLevelState) GetPath() string {
@@ -2960,7 +3068,7 @@ type RestoreSecurityRequest struct {
 
 func (x *RestoreSecurityRequest) Reset() {
 	*x = RestoreSecurityRequest{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[48]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2972,7 +3080,7 @@ func (x *RestoreSecurityRequest) String() string {
 func (*RestoreSecurityRequest) ProtoMessage() {}
 
 func (x *RestoreSecurityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[48]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2985,7 +3093,7 @@ func (x *RestoreSecurityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSecurityRequest.ProtoReflect.Descriptor instead.
 func (*RestoreSecurityRequest) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{48}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *RestoreSecurityRequest) GetBans() []*v1.OwnBan {
@@ -3010,7 +3118,7 @@ type RestoreSecurityResponse struct {
 
 func (x *RestoreSecurityResponse) Reset() {
 	*x = RestoreSecurityResponse{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[49]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3022,7 +3130,7 @@ func (x *RestoreSecurityResponse) String() string {
 func (*RestoreSecurityResponse) ProtoMessage() {}
 
 func (x *RestoreSecurityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[49]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3035,7 +3143,7 @@ func (x *RestoreSecurityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSecurityResponse.ProtoReflect.Descriptor instead.
 func (*RestoreSecurityResponse) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{49}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{51}
 }
 
 // One record of a journal file in the state folder. A file is a run of records, each
@@ -3057,7 +3165,7 @@ type JournalRecord struct {
 
 func (x *JournalRecord) Reset() {
 	*x = JournalRecord{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[50]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3069,7 +3177,7 @@ func (x *JournalRecord) String() string {
 func (*JournalRecord) ProtoMessage() {}
 
 func (x *JournalRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[50]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3082,7 +3190,7 @@ func (x *JournalRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalRecord.ProtoReflect.Descriptor instead.
 func (*JournalRecord) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{50}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *JournalRecord) GetRecord() isJournalRecord_Record {
@@ -3183,7 +3291,7 @@ type JournalHeader struct {
 
 func (x *JournalHeader) Reset() {
 	*x = JournalHeader{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[51]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3195,7 +3303,7 @@ func (x *JournalHeader) String() string {
 func (*JournalHeader) ProtoMessage() {}
 
 func (x *JournalHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[51]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3208,7 +3316,7 @@ func (x *JournalHeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalHeader.ProtoReflect.Descriptor instead.
 func (*JournalHeader) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{51}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *JournalHeader) GetFormat() uint32 {
@@ -3248,7 +3356,7 @@ type ConfigChange struct {
 
 func (x *ConfigChange) Reset() {
 	*x = ConfigChange{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[52]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3260,7 +3368,7 @@ func (x *ConfigChange) String() string {
 func (*ConfigChange) ProtoMessage() {}
 
 func (x *ConfigChange) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[52]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3273,7 +3381,7 @@ func (x *ConfigChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigChange.ProtoReflect.Descriptor instead.
 func (*ConfigChange) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{52}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ConfigChange) GetPosition() *v1.ConfigPosition {
@@ -3318,7 +3426,7 @@ type SecurityMark struct {
 
 func (x *SecurityMark) Reset() {
 	*x = SecurityMark{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[53]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3330,7 +3438,7 @@ func (x *SecurityMark) String() string {
 func (*SecurityMark) ProtoMessage() {}
 
 func (x *SecurityMark) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[53]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3343,7 +3451,7 @@ func (x *SecurityMark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SecurityMark.ProtoReflect.Descriptor instead.
 func (*SecurityMark) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{53}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *SecurityMark) GetReportedBans() uint64 {
@@ -3379,7 +3487,7 @@ type BanChange struct {
 
 func (x *BanChange) Reset() {
 	*x = BanChange{}
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[54]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3391,7 +3499,7 @@ func (x *BanChange) String() string {
 func (*BanChange) ProtoMessage() {}
 
 func (x *BanChange) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_edge_v1_edge_proto_msgTypes[54]
+	mi := &file_svc_edge_v1_edge_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3404,7 +3512,7 @@ func (x *BanChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BanChange.ProtoReflect.Descriptor instead.
 func (*BanChange) Descriptor() ([]byte, []int) {
-	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{54}
+	return file_svc_edge_v1_edge_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *BanChange) GetPosition() *v1.BanPosition {
@@ -3578,7 +3686,13 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\x04ring\x18\x01 \x01(\x06R\x04ring\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x04R\bposition\x12\x12\n" +
 	"\x04rows\x18\x03 \x03(\fR\x04rows\x12,\n" +
-	"\x06losses\x18\x04 \x03(\v2\x14.svc.node.v1.LogLossR\x06losses\"-\n" +
+	"\x06losses\x18\x04 \x03(\v2\x14.svc.node.v1.LogLossR\x06losses\"n\n" +
+	"\x0fTailLogsRequest\x123\n" +
+	"\awatches\x18\x01 \x03(\v2\x19.svc.node.v1.LogTailWatchR\awatches\x12&\n" +
+	"\x0fclock_offset_ms\x18\x02 \x01(\x12R\rclockOffsetMs\"V\n" +
+	"\x10TailLogsResponse\x12\x12\n" +
+	"\x04rows\x18\x01 \x03(\fR\x04rows\x12.\n" +
+	"\adropped\x18\x02 \x03(\v2\x14.svc.node.v1.LogLossR\adropped\"-\n" +
 	"\x10GetVitalsRequest\x12\x19\n" +
 	"\bsite_ids\x18\x01 \x03(\tR\asiteIds\"\x96\x01\n" +
 	"\x11GetVitalsResponse\x12\x1f\n" +
@@ -3686,7 +3800,7 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\bposition\x18\x01 \x01(\v2\x18.svc.node.v1.BanPositionR\bposition\x12*\n" +
 	"\aupserts\x18\x02 \x03(\v2\x10.svc.node.v1.BanR\aupserts\x12\x1f\n" +
 	"\vremoved_ids\x18\x03 \x03(\tR\n" +
-	"removedIds2\x87\x0e\n" +
+	"removedIds2\xd0\x0e\n" +
 	"\vEdgeService\x12J\n" +
 	"\tGetStatus\x12\x1d.svc.edge.v1.GetStatusRequest\x1a\x1e.svc.edge.v1.GetStatusResponse\x12P\n" +
 	"\vApplyConfig\x12\x1f.svc.edge.v1.ApplyConfigRequest\x1a .svc.edge.v1.ApplyConfigResponse\x12R\n" +
@@ -3698,7 +3812,8 @@ const file_svc_edge_v1_edge_proto_rawDesc = "" +
 	"\tRetryBans\x12\x1d.svc.edge.v1.RetryBansRequest\x1a\x1e.svc.edge.v1.ApplyBansResponse\x12M\n" +
 	"\n" +
 	"DrainStats\x12\x1e.svc.edge.v1.DrainStatsRequest\x1a\x1f.svc.edge.v1.DrainStatsResponse\x12J\n" +
-	"\tDrainLogs\x12\x1d.svc.edge.v1.DrainLogsRequest\x1a\x1e.svc.edge.v1.DrainLogsResponse\x12J\n" +
+	"\tDrainLogs\x12\x1d.svc.edge.v1.DrainLogsRequest\x1a\x1e.svc.edge.v1.DrainLogsResponse\x12G\n" +
+	"\bTailLogs\x12\x1c.svc.edge.v1.TailLogsRequest\x1a\x1d.svc.edge.v1.TailLogsResponse\x12J\n" +
 	"\tGetVitals\x12\x1d.svc.edge.v1.GetVitalsRequest\x1a\x1e.svc.edge.v1.GetVitalsResponse\x12_\n" +
 	"\x10SetChallengeKeys\x12$.svc.edge.v1.SetChallengeKeysRequest\x1a%.svc.edge.v1.SetChallengeKeysResponse\x12Z\n" +
 	"\x10ReadCertificates\x12$.svc.edge.v1.ReadCertificatesRequest\x1a .svc.edge.v1.ApplyConfigResponse\x12k\n" +
@@ -3724,7 +3839,7 @@ func file_svc_edge_v1_edge_proto_rawDescGZIP() []byte {
 	return file_svc_edge_v1_edge_proto_rawDescData
 }
 
-var file_svc_edge_v1_edge_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
+var file_svc_edge_v1_edge_proto_msgTypes = make([]protoimpl.MessageInfo, 62)
 var file_svc_edge_v1_edge_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),             // 0: svc.edge.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),            // 1: svc.edge.v1.GetStatusResponse
@@ -3748,195 +3863,202 @@ var file_svc_edge_v1_edge_proto_goTypes = []any{
 	(*DrainStatsResponse)(nil),           // 19: svc.edge.v1.DrainStatsResponse
 	(*DrainLogsRequest)(nil),             // 20: svc.edge.v1.DrainLogsRequest
 	(*DrainLogsResponse)(nil),            // 21: svc.edge.v1.DrainLogsResponse
-	(*GetVitalsRequest)(nil),             // 22: svc.edge.v1.GetVitalsRequest
-	(*GetVitalsResponse)(nil),            // 23: svc.edge.v1.GetVitalsResponse
-	(*SetChallengeKeysRequest)(nil),      // 24: svc.edge.v1.SetChallengeKeysRequest
-	(*SetChallengeKeysResponse)(nil),     // 25: svc.edge.v1.SetChallengeKeysResponse
-	(*ReadCertificatesRequest)(nil),      // 26: svc.edge.v1.ReadCertificatesRequest
-	(*SetSessionTicketKeysRequest)(nil),  // 27: svc.edge.v1.SetSessionTicketKeysRequest
-	(*SetSessionTicketKeysResponse)(nil), // 28: svc.edge.v1.SetSessionTicketKeysResponse
-	(*SetAcmeTokensRequest)(nil),         // 29: svc.edge.v1.SetAcmeTokensRequest
-	(*SetAcmeTokensResponse)(nil),        // 30: svc.edge.v1.SetAcmeTokensResponse
-	(*ApplyPurgesRequest)(nil),           // 31: svc.edge.v1.ApplyPurgesRequest
-	(*PurgePlace)(nil),                   // 32: svc.edge.v1.PurgePlace
-	(*ApplyPurgesResponse)(nil),          // 33: svc.edge.v1.ApplyPurgesResponse
-	(*PrefetchRequest)(nil),              // 34: svc.edge.v1.PrefetchRequest
-	(*SetPurgeSecretRequest)(nil),        // 35: svc.edge.v1.SetPurgeSecretRequest
-	(*SetPurgeSecretResponse)(nil),       // 36: svc.edge.v1.SetPurgeSecretResponse
-	(*WatchPurgeRequestsRequest)(nil),    // 37: svc.edge.v1.WatchPurgeRequestsRequest
-	(*PurgeRequest)(nil),                 // 38: svc.edge.v1.PurgeRequest
-	(*AnswerPurgeRequestRequest)(nil),    // 39: svc.edge.v1.AnswerPurgeRequestRequest
-	(*AnswerPurgeRequestResponse)(nil),   // 40: svc.edge.v1.AnswerPurgeRequestResponse
-	(*PurgeRecord)(nil),                  // 41: svc.edge.v1.PurgeRecord
-	(*CertificateRecord)(nil),            // 42: svc.edge.v1.CertificateRecord
-	(*WatchSecurityRequest)(nil),         // 43: svc.edge.v1.WatchSecurityRequest
-	(*SecurityBatch)(nil),                // 44: svc.edge.v1.SecurityBatch
-	(*SiteLevelState)(nil),               // 45: svc.edge.v1.SiteLevelState
-	(*LevelState)(nil),                   // 46: svc.edge.v1.LevelState
-	(*PathLevelState)(nil),               // 47: svc.edge.v1.PathLevelState
-	(*RestoreSecurityRequest)(nil),       // 48: svc.edge.v1.RestoreSecurityRequest
-	(*RestoreSecurityResponse)(nil),      // 49: svc.edge.v1.RestoreSecurityResponse
-	(*JournalRecord)(nil),                // 50: svc.edge.v1.JournalRecord
-	(*JournalHeader)(nil),                // 51: svc.edge.v1.JournalHeader
-	(*ConfigChange)(nil),                 // 52: svc.edge.v1.ConfigChange
-	(*SecurityMark)(nil),                 // 53: svc.edge.v1.SecurityMark
-	(*BanChange)(nil),                    // 54: svc.edge.v1.BanChange
-	nil,                                  // 55: svc.edge.v1.TlsCounters.RefusedEntry
-	nil,                                  // 56: svc.edge.v1.Connections.RefusedEntry
-	nil,                                  // 57: svc.edge.v1.Connections.EvictedEntry
-	nil,                                  // 58: svc.edge.v1.Connections.Http2ErrorsEntry
-	nil,                                  // 59: svc.edge.v1.Connections.Http3ErrorsEntry
-	(*v1.ConfigPosition)(nil),            // 60: svc.node.v1.ConfigPosition
-	(*v1.FailedEntry)(nil),               // 61: svc.node.v1.FailedEntry
-	(*v1.SiteSecurity)(nil),              // 62: svc.node.v1.SiteSecurity
-	(*v1.GeoIp)(nil),                     // 63: svc.node.v1.GeoIp
-	(*v1.FailingSite)(nil),               // 64: svc.node.v1.FailingSite
-	(*v1.OriginHealth)(nil),              // 65: svc.node.v1.OriginHealth
-	(*v1.OriginTraffic)(nil),             // 66: svc.node.v1.OriginTraffic
-	(*v1.CacheUsage)(nil),                // 67: svc.node.v1.CacheUsage
-	(*v11.Entry)(nil),                    // 68: svc.config.v1.Entry
-	(*v11.EntryKey)(nil),                 // 69: svc.config.v1.EntryKey
-	(*v1.BanPosition)(nil),               // 70: svc.node.v1.BanPosition
-	(*v1.Ban)(nil),                       // 71: svc.node.v1.Ban
-	(*v1.OwnBanLift)(nil),                // 72: svc.node.v1.OwnBanLift
-	(*v1.SiteMinute)(nil),                // 73: svc.node.v1.SiteMinute
-	(*v1.StatsGap)(nil),                  // 74: svc.node.v1.StatsGap
-	(*v1.LogLoss)(nil),                   // 75: svc.node.v1.LogLoss
-	(*v1.Vitals)(nil),                    // 76: svc.node.v1.Vitals
-	(*v1.ChallengeKeys)(nil),             // 77: svc.node.v1.ChallengeKeys
-	(*v1.SessionTicketKeys)(nil),         // 78: svc.node.v1.SessionTicketKeys
-	(*v1.AcmeToken)(nil),                 // 79: svc.node.v1.AcmeToken
-	(*v1.Prefetch)(nil),                  // 80: svc.node.v1.Prefetch
-	(*v1.PurgeSecret)(nil),               // 81: svc.node.v1.PurgeSecret
-	(*v1.SubmitPurgeRequest)(nil),        // 82: svc.node.v1.SubmitPurgeRequest
-	(*v1.SubmitPurgeResponse)(nil),       // 83: svc.node.v1.SubmitPurgeResponse
-	(*v1.CertificateMaterial)(nil),       // 84: svc.node.v1.CertificateMaterial
-	(*v1.CertificateStaple)(nil),         // 85: svc.node.v1.CertificateStaple
-	(*v1.OwnBan)(nil),                    // 86: svc.node.v1.OwnBan
-	(*v1.SecurityEvent)(nil),             // 87: svc.node.v1.SecurityEvent
-	(*v1.PrefetchState)(nil),             // 88: svc.node.v1.PrefetchState
+	(*TailLogsRequest)(nil),              // 22: svc.edge.v1.TailLogsRequest
+	(*TailLogsResponse)(nil),             // 23: svc.edge.v1.TailLogsResponse
+	(*GetVitalsRequest)(nil),             // 24: svc.edge.v1.GetVitalsRequest
+	(*GetVitalsResponse)(nil),            // 25: svc.edge.v1.GetVitalsResponse
+	(*SetChallengeKeysRequest)(nil),      // 26: svc.edge.v1.SetChallengeKeysRequest
+	(*SetChallengeKeysResponse)(nil),     // 27: svc.edge.v1.SetChallengeKeysResponse
+	(*ReadCertificatesRequest)(nil),      // 28: svc.edge.v1.ReadCertificatesRequest
+	(*SetSessionTicketKeysRequest)(nil),  // 29: svc.edge.v1.SetSessionTicketKeysRequest
+	(*SetSessionTicketKeysResponse)(nil), // 30: svc.edge.v1.SetSessionTicketKeysResponse
+	(*SetAcmeTokensRequest)(nil),         // 31: svc.edge.v1.SetAcmeTokensRequest
+	(*SetAcmeTokensResponse)(nil),        // 32: svc.edge.v1.SetAcmeTokensResponse
+	(*ApplyPurgesRequest)(nil),           // 33: svc.edge.v1.ApplyPurgesRequest
+	(*PurgePlace)(nil),                   // 34: svc.edge.v1.PurgePlace
+	(*ApplyPurgesResponse)(nil),          // 35: svc.edge.v1.ApplyPurgesResponse
+	(*PrefetchRequest)(nil),              // 36: svc.edge.v1.PrefetchRequest
+	(*SetPurgeSecretRequest)(nil),        // 37: svc.edge.v1.SetPurgeSecretRequest
+	(*SetPurgeSecretResponse)(nil),       // 38: svc.edge.v1.SetPurgeSecretResponse
+	(*WatchPurgeRequestsRequest)(nil),    // 39: svc.edge.v1.WatchPurgeRequestsRequest
+	(*PurgeRequest)(nil),                 // 40: svc.edge.v1.PurgeRequest
+	(*AnswerPurgeRequestRequest)(nil),    // 41: svc.edge.v1.AnswerPurgeRequestRequest
+	(*AnswerPurgeRequestResponse)(nil),   // 42: svc.edge.v1.AnswerPurgeRequestResponse
+	(*PurgeRecord)(nil),                  // 43: svc.edge.v1.PurgeRecord
+	(*CertificateRecord)(nil),            // 44: svc.edge.v1.CertificateRecord
+	(*WatchSecurityRequest)(nil),         // 45: svc.edge.v1.WatchSecurityRequest
+	(*SecurityBatch)(nil),                // 46: svc.edge.v1.SecurityBatch
+	(*SiteLevelState)(nil),               // 47: svc.edge.v1.SiteLevelState
+	(*LevelState)(nil),                   // 48: svc.edge.v1.LevelState
+	(*PathLevelState)(nil),               // 49: svc.edge.v1.PathLevelState
+	(*RestoreSecurityRequest)(nil),       // 50: svc.edge.v1.RestoreSecurityRequest
+	(*RestoreSecurityResponse)(nil),      // 51: svc.edge.v1.RestoreSecurityResponse
+	(*JournalRecord)(nil),                // 52: svc.edge.v1.JournalRecord
+	(*JournalHeader)(nil),                // 53: svc.edge.v1.JournalHeader
+	(*ConfigChange)(nil),                 // 54: svc.edge.v1.ConfigChange
+	(*SecurityMark)(nil),                 // 55: svc.edge.v1.SecurityMark
+	(*BanChange)(nil),                    // 56: svc.edge.v1.BanChange
+	nil,                                  // 57: svc.edge.v1.TlsCounters.RefusedEntry
+	nil,                                  // 58: svc.edge.v1.Connections.RefusedEntry
+	nil,                                  // 59: svc.edge.v1.Connections.EvictedEntry
+	nil,                                  // 60: svc.edge.v1.Connections.Http2ErrorsEntry
+	nil,                                  // 61: svc.edge.v1.Connections.Http3ErrorsEntry
+	(*v1.ConfigPosition)(nil),            // 62: svc.node.v1.ConfigPosition
+	(*v1.FailedEntry)(nil),               // 63: svc.node.v1.FailedEntry
+	(*v1.SiteSecurity)(nil),              // 64: svc.node.v1.SiteSecurity
+	(*v1.GeoIp)(nil),                     // 65: svc.node.v1.GeoIp
+	(*v1.FailingSite)(nil),               // 66: svc.node.v1.FailingSite
+	(*v1.OriginHealth)(nil),              // 67: svc.node.v1.OriginHealth
+	(*v1.OriginTraffic)(nil),             // 68: svc.node.v1.OriginTraffic
+	(*v1.CacheUsage)(nil),                // 69: svc.node.v1.CacheUsage
+	(*v11.Entry)(nil),                    // 70: svc.config.v1.Entry
+	(*v11.EntryKey)(nil),                 // 71: svc.config.v1.EntryKey
+	(*v1.BanPosition)(nil),               // 72: svc.node.v1.BanPosition
+	(*v1.Ban)(nil),                       // 73: svc.node.v1.Ban
+	(*v1.OwnBanLift)(nil),                // 74: svc.node.v1.OwnBanLift
+	(*v1.SiteMinute)(nil),                // 75: svc.node.v1.SiteMinute
+	(*v1.StatsGap)(nil),                  // 76: svc.node.v1.StatsGap
+	(*v1.LogLoss)(nil),                   // 77: svc.node.v1.LogLoss
+	(*v1.LogTailWatch)(nil),              // 78: svc.node.v1.LogTailWatch
+	(*v1.Vitals)(nil),                    // 79: svc.node.v1.Vitals
+	(*v1.ChallengeKeys)(nil),             // 80: svc.node.v1.ChallengeKeys
+	(*v1.SessionTicketKeys)(nil),         // 81: svc.node.v1.SessionTicketKeys
+	(*v1.AcmeToken)(nil),                 // 82: svc.node.v1.AcmeToken
+	(*v1.Prefetch)(nil),                  // 83: svc.node.v1.Prefetch
+	(*v1.PurgeSecret)(nil),               // 84: svc.node.v1.PurgeSecret
+	(*v1.SubmitPurgeRequest)(nil),        // 85: svc.node.v1.SubmitPurgeRequest
+	(*v1.SubmitPurgeResponse)(nil),       // 86: svc.node.v1.SubmitPurgeResponse
+	(*v1.CertificateMaterial)(nil),       // 87: svc.node.v1.CertificateMaterial
+	(*v1.CertificateStaple)(nil),         // 88: svc.node.v1.CertificateStaple
+	(*v1.OwnBan)(nil),                    // 89: svc.node.v1.OwnBan
+	(*v1.SecurityEvent)(nil),             // 90: svc.node.v1.SecurityEvent
+	(*v1.PrefetchState)(nil),             // 91: svc.node.v1.PrefetchState
 }
 var file_svc_edge_v1_edge_proto_depIdxs = []int32{
-	60, // 0: svc.edge.v1.GetStatusResponse.config:type_name -> svc.node.v1.ConfigPosition
+	62, // 0: svc.edge.v1.GetStatusResponse.config:type_name -> svc.node.v1.ConfigPosition
 	17, // 1: svc.edge.v1.GetStatusResponse.bans:type_name -> svc.edge.v1.BanState
-	61, // 2: svc.edge.v1.GetStatusResponse.failed:type_name -> svc.node.v1.FailedEntry
-	62, // 3: svc.edge.v1.GetStatusResponse.security:type_name -> svc.node.v1.SiteSecurity
+	63, // 2: svc.edge.v1.GetStatusResponse.failed:type_name -> svc.node.v1.FailedEntry
+	64, // 3: svc.edge.v1.GetStatusResponse.security:type_name -> svc.node.v1.SiteSecurity
 	6,  // 4: svc.edge.v1.GetStatusResponse.challenges:type_name -> svc.edge.v1.ChallengeCounters
 	5,  // 5: svc.edge.v1.GetStatusResponse.connections:type_name -> svc.edge.v1.Connections
-	63, // 6: svc.edge.v1.GetStatusResponse.geoip:type_name -> svc.node.v1.GeoIp
+	65, // 6: svc.edge.v1.GetStatusResponse.geoip:type_name -> svc.node.v1.GeoIp
 	3,  // 7: svc.edge.v1.GetStatusResponse.tls:type_name -> svc.edge.v1.TlsCounters
 	4,  // 8: svc.edge.v1.GetStatusResponse.port_problems:type_name -> svc.edge.v1.PortProblem
-	64, // 9: svc.edge.v1.GetStatusResponse.failing_sites:type_name -> svc.node.v1.FailingSite
-	65, // 10: svc.edge.v1.GetStatusResponse.origin_health:type_name -> svc.node.v1.OriginHealth
-	66, // 11: svc.edge.v1.GetStatusResponse.origin_traffic:type_name -> svc.node.v1.OriginTraffic
+	66, // 9: svc.edge.v1.GetStatusResponse.failing_sites:type_name -> svc.node.v1.FailingSite
+	67, // 10: svc.edge.v1.GetStatusResponse.origin_health:type_name -> svc.node.v1.OriginHealth
+	68, // 11: svc.edge.v1.GetStatusResponse.origin_traffic:type_name -> svc.node.v1.OriginTraffic
 	2,  // 12: svc.edge.v1.GetStatusResponse.purges:type_name -> svc.edge.v1.PurgeState
-	67, // 13: svc.edge.v1.GetStatusResponse.cache:type_name -> svc.node.v1.CacheUsage
-	55, // 14: svc.edge.v1.TlsCounters.refused:type_name -> svc.edge.v1.TlsCounters.RefusedEntry
-	56, // 15: svc.edge.v1.Connections.refused:type_name -> svc.edge.v1.Connections.RefusedEntry
-	57, // 16: svc.edge.v1.Connections.evicted:type_name -> svc.edge.v1.Connections.EvictedEntry
-	58, // 17: svc.edge.v1.Connections.http2_errors:type_name -> svc.edge.v1.Connections.Http2ErrorsEntry
-	59, // 18: svc.edge.v1.Connections.http3_errors:type_name -> svc.edge.v1.Connections.Http3ErrorsEntry
-	60, // 19: svc.edge.v1.ApplyConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
-	60, // 20: svc.edge.v1.ApplyConfigRequest.target:type_name -> svc.node.v1.ConfigPosition
-	68, // 21: svc.edge.v1.ApplyConfigRequest.upserts:type_name -> svc.config.v1.Entry
-	69, // 22: svc.edge.v1.ApplyConfigRequest.deletes:type_name -> svc.config.v1.EntryKey
-	69, // 23: svc.edge.v1.ApplyConfigRequest.unserved:type_name -> svc.config.v1.EntryKey
-	60, // 24: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
-	61, // 25: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
-	69, // 26: svc.edge.v1.ListFailingRequest.after:type_name -> svc.config.v1.EntryKey
-	60, // 27: svc.edge.v1.ListFailingResponse.position:type_name -> svc.node.v1.ConfigPosition
+	69, // 13: svc.edge.v1.GetStatusResponse.cache:type_name -> svc.node.v1.CacheUsage
+	57, // 14: svc.edge.v1.TlsCounters.refused:type_name -> svc.edge.v1.TlsCounters.RefusedEntry
+	58, // 15: svc.edge.v1.Connections.refused:type_name -> svc.edge.v1.Connections.RefusedEntry
+	59, // 16: svc.edge.v1.Connections.evicted:type_name -> svc.edge.v1.Connections.EvictedEntry
+	60, // 17: svc.edge.v1.Connections.http2_errors:type_name -> svc.edge.v1.Connections.Http2ErrorsEntry
+	61, // 18: svc.edge.v1.Connections.http3_errors:type_name -> svc.edge.v1.Connections.Http3ErrorsEntry
+	62, // 19: svc.edge.v1.ApplyConfigRequest.base:type_name -> svc.node.v1.ConfigPosition
+	62, // 20: svc.edge.v1.ApplyConfigRequest.target:type_name -> svc.node.v1.ConfigPosition
+	70, // 21: svc.edge.v1.ApplyConfigRequest.upserts:type_name -> svc.config.v1.Entry
+	71, // 22: svc.edge.v1.ApplyConfigRequest.deletes:type_name -> svc.config.v1.EntryKey
+	71, // 23: svc.edge.v1.ApplyConfigRequest.unserved:type_name -> svc.config.v1.EntryKey
+	62, // 24: svc.edge.v1.ApplyConfigResponse.position:type_name -> svc.node.v1.ConfigPosition
+	63, // 25: svc.edge.v1.ApplyConfigResponse.failed:type_name -> svc.node.v1.FailedEntry
+	71, // 26: svc.edge.v1.ListFailingRequest.after:type_name -> svc.config.v1.EntryKey
+	62, // 27: svc.edge.v1.ListFailingResponse.position:type_name -> svc.node.v1.ConfigPosition
 	12, // 28: svc.edge.v1.ListFailingResponse.entries:type_name -> svc.edge.v1.FailingEntry
-	69, // 29: svc.edge.v1.FailingEntry.key:type_name -> svc.config.v1.EntryKey
-	70, // 30: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
-	70, // 31: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
-	71, // 32: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
-	72, // 33: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
+	71, // 29: svc.edge.v1.FailingEntry.key:type_name -> svc.config.v1.EntryKey
+	72, // 30: svc.edge.v1.ApplyBansRequest.base:type_name -> svc.node.v1.BanPosition
+	72, // 31: svc.edge.v1.ApplyBansRequest.target:type_name -> svc.node.v1.BanPosition
+	73, // 32: svc.edge.v1.ApplyBansRequest.upserts:type_name -> svc.node.v1.Ban
+	74, // 33: svc.edge.v1.ApplyBansRequest.lifted_own:type_name -> svc.node.v1.OwnBanLift
 	17, // 34: svc.edge.v1.ApplyBansResponse.state:type_name -> svc.edge.v1.BanState
-	70, // 35: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
-	73, // 36: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
-	74, // 37: svc.edge.v1.DrainStatsResponse.gaps:type_name -> svc.node.v1.StatsGap
-	75, // 38: svc.edge.v1.DrainLogsResponse.losses:type_name -> svc.node.v1.LogLoss
-	60, // 39: svc.edge.v1.GetVitalsResponse.config:type_name -> svc.node.v1.ConfigPosition
-	76, // 40: svc.edge.v1.GetVitalsResponse.vitals:type_name -> svc.node.v1.Vitals
-	77, // 41: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
-	78, // 42: svc.edge.v1.SetSessionTicketKeysRequest.keys:type_name -> svc.node.v1.SessionTicketKeys
-	79, // 43: svc.edge.v1.SetAcmeTokensRequest.upserts:type_name -> svc.node.v1.AcmeToken
-	79, // 44: svc.edge.v1.SetAcmeTokensRequest.removed:type_name -> svc.node.v1.AcmeToken
-	32, // 45: svc.edge.v1.ApplyPurgesRequest.place:type_name -> svc.edge.v1.PurgePlace
-	80, // 46: svc.edge.v1.PrefetchRequest.prefetch:type_name -> svc.node.v1.Prefetch
-	81, // 47: svc.edge.v1.SetPurgeSecretRequest.secret:type_name -> svc.node.v1.PurgeSecret
-	82, // 48: svc.edge.v1.PurgeRequest.purge:type_name -> svc.node.v1.SubmitPurgeRequest
-	83, // 49: svc.edge.v1.AnswerPurgeRequestRequest.answer:type_name -> svc.node.v1.SubmitPurgeResponse
-	32, // 50: svc.edge.v1.PurgeRecord.place:type_name -> svc.edge.v1.PurgePlace
-	84, // 51: svc.edge.v1.CertificateRecord.material:type_name -> svc.node.v1.CertificateMaterial
-	85, // 52: svc.edge.v1.CertificateRecord.staple:type_name -> svc.node.v1.CertificateStaple
-	86, // 53: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
-	87, // 54: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
-	45, // 55: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
-	46, // 56: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
-	47, // 57: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
-	46, // 58: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
-	86, // 59: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
-	45, // 60: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
-	51, // 61: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
-	52, // 62: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
-	54, // 63: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
-	44, // 64: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
-	53, // 65: svc.edge.v1.JournalRecord.security_mark:type_name -> svc.edge.v1.SecurityMark
-	60, // 66: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
-	68, // 67: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
-	69, // 68: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
-	69, // 69: svc.edge.v1.ConfigChange.unserved:type_name -> svc.config.v1.EntryKey
-	72, // 70: svc.edge.v1.SecurityMark.lifted:type_name -> svc.node.v1.OwnBanLift
-	70, // 71: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
-	71, // 72: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
-	0,  // 73: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
-	7,  // 74: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
-	8,  // 75: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
-	10, // 76: svc.edge.v1.EdgeService.ListFailing:input_type -> svc.edge.v1.ListFailingRequest
-	13, // 77: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
-	14, // 78: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
-	15, // 79: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
-	18, // 80: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
-	20, // 81: svc.edge.v1.EdgeService.DrainLogs:input_type -> svc.edge.v1.DrainLogsRequest
-	22, // 82: svc.edge.v1.EdgeService.GetVitals:input_type -> svc.edge.v1.GetVitalsRequest
-	24, // 83: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
-	26, // 84: svc.edge.v1.EdgeService.ReadCertificates:input_type -> svc.edge.v1.ReadCertificatesRequest
-	27, // 85: svc.edge.v1.EdgeService.SetSessionTicketKeys:input_type -> svc.edge.v1.SetSessionTicketKeysRequest
-	29, // 86: svc.edge.v1.EdgeService.SetAcmeTokens:input_type -> svc.edge.v1.SetAcmeTokensRequest
-	31, // 87: svc.edge.v1.EdgeService.ApplyPurges:input_type -> svc.edge.v1.ApplyPurgesRequest
-	34, // 88: svc.edge.v1.EdgeService.Prefetch:input_type -> svc.edge.v1.PrefetchRequest
-	35, // 89: svc.edge.v1.EdgeService.SetPurgeSecret:input_type -> svc.edge.v1.SetPurgeSecretRequest
-	37, // 90: svc.edge.v1.EdgeService.WatchPurgeRequests:input_type -> svc.edge.v1.WatchPurgeRequestsRequest
-	39, // 91: svc.edge.v1.EdgeService.AnswerPurgeRequest:input_type -> svc.edge.v1.AnswerPurgeRequestRequest
-	43, // 92: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
-	48, // 93: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
-	1,  // 94: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
-	9,  // 95: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	9,  // 96: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
-	11, // 97: svc.edge.v1.EdgeService.ListFailing:output_type -> svc.edge.v1.ListFailingResponse
-	16, // 98: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
-	16, // 99: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
-	16, // 100: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
-	19, // 101: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
-	21, // 102: svc.edge.v1.EdgeService.DrainLogs:output_type -> svc.edge.v1.DrainLogsResponse
-	23, // 103: svc.edge.v1.EdgeService.GetVitals:output_type -> svc.edge.v1.GetVitalsResponse
-	25, // 104: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
-	9,  // 105: svc.edge.v1.EdgeService.ReadCertificates:output_type -> svc.edge.v1.ApplyConfigResponse
-	28, // 106: svc.edge.v1.EdgeService.SetSessionTicketKeys:output_type -> svc.edge.v1.SetSessionTicketKeysResponse
-	30, // 107: svc.edge.v1.EdgeService.SetAcmeTokens:output_type -> svc.edge.v1.SetAcmeTokensResponse
-	33, // 108: svc.edge.v1.EdgeService.ApplyPurges:output_type -> svc.edge.v1.ApplyPurgesResponse
-	88, // 109: svc.edge.v1.EdgeService.Prefetch:output_type -> svc.node.v1.PrefetchState
-	36, // 110: svc.edge.v1.EdgeService.SetPurgeSecret:output_type -> svc.edge.v1.SetPurgeSecretResponse
-	38, // 111: svc.edge.v1.EdgeService.WatchPurgeRequests:output_type -> svc.edge.v1.PurgeRequest
-	40, // 112: svc.edge.v1.EdgeService.AnswerPurgeRequest:output_type -> svc.edge.v1.AnswerPurgeRequestResponse
-	44, // 113: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
-	49, // 114: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
-	94, // [94:115] is the sub-list for method output_type
-	73, // [73:94] is the sub-list for method input_type
-	73, // [73:73] is the sub-list for extension type_name
-	73, // [73:73] is the sub-list for extension extendee
-	0,  // [0:73] is the sub-list for field type_name
+	72, // 35: svc.edge.v1.BanState.position:type_name -> svc.node.v1.BanPosition
+	75, // 36: svc.edge.v1.DrainStatsResponse.minutes:type_name -> svc.node.v1.SiteMinute
+	76, // 37: svc.edge.v1.DrainStatsResponse.gaps:type_name -> svc.node.v1.StatsGap
+	77, // 38: svc.edge.v1.DrainLogsResponse.losses:type_name -> svc.node.v1.LogLoss
+	78, // 39: svc.edge.v1.TailLogsRequest.watches:type_name -> svc.node.v1.LogTailWatch
+	77, // 40: svc.edge.v1.TailLogsResponse.dropped:type_name -> svc.node.v1.LogLoss
+	62, // 41: svc.edge.v1.GetVitalsResponse.config:type_name -> svc.node.v1.ConfigPosition
+	79, // 42: svc.edge.v1.GetVitalsResponse.vitals:type_name -> svc.node.v1.Vitals
+	80, // 43: svc.edge.v1.SetChallengeKeysRequest.keys:type_name -> svc.node.v1.ChallengeKeys
+	81, // 44: svc.edge.v1.SetSessionTicketKeysRequest.keys:type_name -> svc.node.v1.SessionTicketKeys
+	82, // 45: svc.edge.v1.SetAcmeTokensRequest.upserts:type_name -> svc.node.v1.AcmeToken
+	82, // 46: svc.edge.v1.SetAcmeTokensRequest.removed:type_name -> svc.node.v1.AcmeToken
+	34, // 47: svc.edge.v1.ApplyPurgesRequest.place:type_name -> svc.edge.v1.PurgePlace
+	83, // 48: svc.edge.v1.PrefetchRequest.prefetch:type_name -> svc.node.v1.Prefetch
+	84, // 49: svc.edge.v1.SetPurgeSecretRequest.secret:type_name -> svc.node.v1.PurgeSecret
+	85, // 50: svc.edge.v1.PurgeRequest.purge:type_name -> svc.node.v1.SubmitPurgeRequest
+	86, // 51: svc.edge.v1.AnswerPurgeRequestRequest.answer:type_name -> svc.node.v1.SubmitPurgeResponse
+	34, // 52: svc.edge.v1.PurgeRecord.place:type_name -> svc.edge.v1.PurgePlace
+	87, // 53: svc.edge.v1.CertificateRecord.material:type_name -> svc.node.v1.CertificateMaterial
+	88, // 54: svc.edge.v1.CertificateRecord.staple:type_name -> svc.node.v1.CertificateStaple
+	89, // 55: svc.edge.v1.SecurityBatch.bans:type_name -> svc.node.v1.OwnBan
+	90, // 56: svc.edge.v1.SecurityBatch.events:type_name -> svc.node.v1.SecurityEvent
+	47, // 57: svc.edge.v1.SecurityBatch.sites:type_name -> svc.edge.v1.SiteLevelState
+	48, // 58: svc.edge.v1.SiteLevelState.site:type_name -> svc.edge.v1.LevelState
+	49, // 59: svc.edge.v1.SiteLevelState.paths:type_name -> svc.edge.v1.PathLevelState
+	48, // 60: svc.edge.v1.PathLevelState.state:type_name -> svc.edge.v1.LevelState
+	89, // 61: svc.edge.v1.RestoreSecurityRequest.bans:type_name -> svc.node.v1.OwnBan
+	47, // 62: svc.edge.v1.RestoreSecurityRequest.sites:type_name -> svc.edge.v1.SiteLevelState
+	53, // 63: svc.edge.v1.JournalRecord.header:type_name -> svc.edge.v1.JournalHeader
+	54, // 64: svc.edge.v1.JournalRecord.config:type_name -> svc.edge.v1.ConfigChange
+	56, // 65: svc.edge.v1.JournalRecord.bans:type_name -> svc.edge.v1.BanChange
+	46, // 66: svc.edge.v1.JournalRecord.security:type_name -> svc.edge.v1.SecurityBatch
+	55, // 67: svc.edge.v1.JournalRecord.security_mark:type_name -> svc.edge.v1.SecurityMark
+	62, // 68: svc.edge.v1.ConfigChange.position:type_name -> svc.node.v1.ConfigPosition
+	70, // 69: svc.edge.v1.ConfigChange.upserts:type_name -> svc.config.v1.Entry
+	71, // 70: svc.edge.v1.ConfigChange.deletes:type_name -> svc.config.v1.EntryKey
+	71, // 71: svc.edge.v1.ConfigChange.unserved:type_name -> svc.config.v1.EntryKey
+	74, // 72: svc.edge.v1.SecurityMark.lifted:type_name -> svc.node.v1.OwnBanLift
+	72, // 73: svc.edge.v1.BanChange.position:type_name -> svc.node.v1.BanPosition
+	73, // 74: svc.edge.v1.BanChange.upserts:type_name -> svc.node.v1.Ban
+	0,  // 75: svc.edge.v1.EdgeService.GetStatus:input_type -> svc.edge.v1.GetStatusRequest
+	7,  // 76: svc.edge.v1.EdgeService.ApplyConfig:input_type -> svc.edge.v1.ApplyConfigRequest
+	8,  // 77: svc.edge.v1.EdgeService.ReloadConfig:input_type -> svc.edge.v1.ReloadConfigRequest
+	10, // 78: svc.edge.v1.EdgeService.ListFailing:input_type -> svc.edge.v1.ListFailingRequest
+	13, // 79: svc.edge.v1.EdgeService.ApplyBans:input_type -> svc.edge.v1.ApplyBansRequest
+	14, // 80: svc.edge.v1.EdgeService.ReloadBans:input_type -> svc.edge.v1.ReloadBansRequest
+	15, // 81: svc.edge.v1.EdgeService.RetryBans:input_type -> svc.edge.v1.RetryBansRequest
+	18, // 82: svc.edge.v1.EdgeService.DrainStats:input_type -> svc.edge.v1.DrainStatsRequest
+	20, // 83: svc.edge.v1.EdgeService.DrainLogs:input_type -> svc.edge.v1.DrainLogsRequest
+	22, // 84: svc.edge.v1.EdgeService.TailLogs:input_type -> svc.edge.v1.TailLogsRequest
+	24, // 85: svc.edge.v1.EdgeService.GetVitals:input_type -> svc.edge.v1.GetVitalsRequest
+	26, // 86: svc.edge.v1.EdgeService.SetChallengeKeys:input_type -> svc.edge.v1.SetChallengeKeysRequest
+	28, // 87: svc.edge.v1.EdgeService.ReadCertificates:input_type -> svc.edge.v1.ReadCertificatesRequest
+	29, // 88: svc.edge.v1.EdgeService.SetSessionTicketKeys:input_type -> svc.edge.v1.SetSessionTicketKeysRequest
+	31, // 89: svc.edge.v1.EdgeService.SetAcmeTokens:input_type -> svc.edge.v1.SetAcmeTokensRequest
+	33, // 90: svc.edge.v1.EdgeService.ApplyPurges:input_type -> svc.edge.v1.ApplyPurgesRequest
+	36, // 91: svc.edge.v1.EdgeService.Prefetch:input_type -> svc.edge.v1.PrefetchRequest
+	37, // 92: svc.edge.v1.EdgeService.SetPurgeSecret:input_type -> svc.edge.v1.SetPurgeSecretRequest
+	39, // 93: svc.edge.v1.EdgeService.WatchPurgeRequests:input_type -> svc.edge.v1.WatchPurgeRequestsRequest
+	41, // 94: svc.edge.v1.EdgeService.AnswerPurgeRequest:input_type -> svc.edge.v1.AnswerPurgeRequestRequest
+	45, // 95: svc.edge.v1.EdgeService.WatchSecurity:input_type -> svc.edge.v1.WatchSecurityRequest
+	50, // 96: svc.edge.v1.EdgeService.RestoreSecurity:input_type -> svc.edge.v1.RestoreSecurityRequest
+	1,  // 97: svc.edge.v1.EdgeService.GetStatus:output_type -> svc.edge.v1.GetStatusResponse
+	9,  // 98: svc.edge.v1.EdgeService.ApplyConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	9,  // 99: svc.edge.v1.EdgeService.ReloadConfig:output_type -> svc.edge.v1.ApplyConfigResponse
+	11, // 100: svc.edge.v1.EdgeService.ListFailing:output_type -> svc.edge.v1.ListFailingResponse
+	16, // 101: svc.edge.v1.EdgeService.ApplyBans:output_type -> svc.edge.v1.ApplyBansResponse
+	16, // 102: svc.edge.v1.EdgeService.ReloadBans:output_type -> svc.edge.v1.ApplyBansResponse
+	16, // 103: svc.edge.v1.EdgeService.RetryBans:output_type -> svc.edge.v1.ApplyBansResponse
+	19, // 104: svc.edge.v1.EdgeService.DrainStats:output_type -> svc.edge.v1.DrainStatsResponse
+	21, // 105: svc.edge.v1.EdgeService.DrainLogs:output_type -> svc.edge.v1.DrainLogsResponse
+	23, // 106: svc.edge.v1.EdgeService.TailLogs:output_type -> svc.edge.v1.TailLogsResponse
+	25, // 107: svc.edge.v1.EdgeService.GetVitals:output_type -> svc.edge.v1.GetVitalsResponse
+	27, // 108: svc.edge.v1.EdgeService.SetChallengeKeys:output_type -> svc.edge.v1.SetChallengeKeysResponse
+	9,  // 109: svc.edge.v1.EdgeService.ReadCertificates:output_type -> svc.edge.v1.ApplyConfigResponse
+	30, // 110: svc.edge.v1.EdgeService.SetSessionTicketKeys:output_type -> svc.edge.v1.SetSessionTicketKeysResponse
+	32, // 111: svc.edge.v1.EdgeService.SetAcmeTokens:output_type -> svc.edge.v1.SetAcmeTokensResponse
+	35, // 112: svc.edge.v1.EdgeService.ApplyPurges:output_type -> svc.edge.v1.ApplyPurgesResponse
+	91, // 113: svc.edge.v1.EdgeService.Prefetch:output_type -> svc.node.v1.PrefetchState
+	38, // 114: svc.edge.v1.EdgeService.SetPurgeSecret:output_type -> svc.edge.v1.SetPurgeSecretResponse
+	40, // 115: svc.edge.v1.EdgeService.WatchPurgeRequests:output_type -> svc.edge.v1.PurgeRequest
+	42, // 116: svc.edge.v1.EdgeService.AnswerPurgeRequest:output_type -> svc.edge.v1.AnswerPurgeRequestResponse
+	46, // 117: svc.edge.v1.EdgeService.WatchSecurity:output_type -> svc.edge.v1.SecurityBatch
+	51, // 118: svc.edge.v1.EdgeService.RestoreSecurity:output_type -> svc.edge.v1.RestoreSecurityResponse
+	97, // [97:119] is the sub-list for method output_type
+	75, // [75:97] is the sub-list for method input_type
+	75, // [75:75] is the sub-list for extension type_name
+	75, // [75:75] is the sub-list for extension extendee
+	0,  // [0:75] is the sub-list for field type_name
 }
 
 func init() { file_svc_edge_v1_edge_proto_init() }
@@ -3944,11 +4066,11 @@ func file_svc_edge_v1_edge_proto_init() {
 	if File_svc_edge_v1_edge_proto != nil {
 		return
 	}
-	file_svc_edge_v1_edge_proto_msgTypes[42].OneofWrappers = []any{
+	file_svc_edge_v1_edge_proto_msgTypes[44].OneofWrappers = []any{
 		(*CertificateRecord_Material)(nil),
 		(*CertificateRecord_Staple)(nil),
 	}
-	file_svc_edge_v1_edge_proto_msgTypes[50].OneofWrappers = []any{
+	file_svc_edge_v1_edge_proto_msgTypes[52].OneofWrappers = []any{
 		(*JournalRecord_Header)(nil),
 		(*JournalRecord_Config)(nil),
 		(*JournalRecord_Bans)(nil),
@@ -3961,7 +4083,7 @@ func file_svc_edge_v1_edge_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_edge_v1_edge_proto_rawDesc), len(file_svc_edge_v1_edge_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   60,
+			NumMessages:   62,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -598,6 +598,385 @@ func (x *ReportLogsResponse) GetRefused() uint32 {
 	return 0
 }
 
+// Whose requests are watched from now on (ReportLogTail). It takes the place of the one before.
+type LogTail struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// At most 64; none = nothing.
+	Watches []*LogTailWatch `protobuf:"bytes,1,rep,name=watches,proto3" json:"watches,omitempty"`
+	// Milliseconds between reports, 100-1,000.
+	IntervalMs    uint32 `protobuf:"varint,2,opt,name=interval_ms,json=intervalMs,proto3" json:"interval_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogTail) Reset() {
+	*x = LogTail{}
+	mi := &file_svc_node_v1_logs_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogTail) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogTail) ProtoMessage() {}
+
+func (x *LogTail) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_logs_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogTail.ProtoReflect.Descriptor instead.
+func (*LogTail) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_logs_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *LogTail) GetWatches() []*LogTailWatch {
+	if x != nil {
+		return x.Watches
+	}
+	return nil
+}
+
+func (x *LogTail) GetIntervalMs() uint32 {
+	if x != nil {
+		return x.IntervalMs
+	}
+	return 0
+}
+
+type LogTailWatch struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	SiteId string                 `protobuf:"bytes,1,opt,name=site_id,json=siteId,proto3" json:"site_id,omitempty"`
+	// Ends by itself after so many, at most 30.
+	Seconds uint32 `protobuf:"varint,2,opt,name=seconds,proto3" json:"seconds,omitempty"`
+	// 1-200. Further rows are dropped and counted.
+	RowsPerSecond uint32 `protobuf:"varint,3,opt,name=rows_per_second,json=rowsPerSecond,proto3" json:"rows_per_second,omitempty"`
+	// A request that matches any of them is reported; none = every request. At most 16.
+	Filters       []*LogTailFilter `protobuf:"bytes,4,rep,name=filters,proto3" json:"filters,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogTailWatch) Reset() {
+	*x = LogTailWatch{}
+	mi := &file_svc_node_v1_logs_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogTailWatch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogTailWatch) ProtoMessage() {}
+
+func (x *LogTailWatch) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_logs_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogTailWatch.ProtoReflect.Descriptor instead.
+func (*LogTailWatch) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_logs_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *LogTailWatch) GetSiteId() string {
+	if x != nil {
+		return x.SiteId
+	}
+	return ""
+}
+
+func (x *LogTailWatch) GetSeconds() uint32 {
+	if x != nil {
+		return x.Seconds
+	}
+	return 0
+}
+
+func (x *LogTailWatch) GetRowsPerSecond() uint32 {
+	if x != nil {
+		return x.RowsPerSecond
+	}
+	return 0
+}
+
+func (x *LogTailWatch) GetFilters() []*LogTailFilter {
+	if x != nil {
+		return x.Filters
+	}
+	return nil
+}
+
+// What a request must have. Empty fields say nothing.
+type LogTailFilter struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Status uint32                 `protobuf:"varint,1,opt,name=status,proto3" json:"status,omitempty"`
+	// 5: 500 to 599.
+	StatusClass uint32 `protobuf:"varint,2,opt,name=status_class,json=statusClass,proto3" json:"status_class,omitempty"`
+	// Addresses or networks of clients; the client is in each of them.
+	Clients []string `protobuf:"bytes,3,rep,name=clients,proto3" json:"clients,omitempty"`
+	Method  string   `protobuf:"bytes,4,opt,name=method,proto3" json:"method,omitempty"`
+	Host    string   `protobuf:"bytes,5,opt,name=host,proto3" json:"host,omitempty"`
+	// Beginning of the path.
+	Path        string `protobuf:"bytes,6,opt,name=path,proto3" json:"path,omitempty"`
+	RequestId   string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	CacheStatus string `protobuf:"bytes,8,opt,name=cache_status,json=cacheStatus,proto3" json:"cache_status,omitempty"`
+	// "any": every request that was refused.
+	BlockReason string `protobuf:"bytes,9,opt,name=block_reason,json=blockReason,proto3" json:"block_reason,omitempty"`
+	Country     string `protobuf:"bytes,10,opt,name=country,proto3" json:"country,omitempty"`
+	Asn         uint32 `protobuf:"varint,11,opt,name=asn,proto3" json:"asn,omitempty"`
+	// Part, case-insensitive.
+	UserAgent     string `protobuf:"bytes,12,opt,name=user_agent,json=userAgent,proto3" json:"user_agent,omitempty"`
+	Referer       string `protobuf:"bytes,13,opt,name=referer,proto3" json:"referer,omitempty"`
+	MinDurationMs uint32 `protobuf:"varint,14,opt,name=min_duration_ms,json=minDurationMs,proto3" json:"min_duration_ms,omitempty"`
+	Ja4           string `protobuf:"bytes,15,opt,name=ja4,proto3" json:"ja4,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogTailFilter) Reset() {
+	*x = LogTailFilter{}
+	mi := &file_svc_node_v1_logs_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogTailFilter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogTailFilter) ProtoMessage() {}
+
+func (x *LogTailFilter) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_logs_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogTailFilter.ProtoReflect.Descriptor instead.
+func (*LogTailFilter) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_logs_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *LogTailFilter) GetStatus() uint32 {
+	if x != nil {
+		return x.Status
+	}
+	return 0
+}
+
+func (x *LogTailFilter) GetStatusClass() uint32 {
+	if x != nil {
+		return x.StatusClass
+	}
+	return 0
+}
+
+func (x *LogTailFilter) GetClients() []string {
+	if x != nil {
+		return x.Clients
+	}
+	return nil
+}
+
+func (x *LogTailFilter) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
+}
+
+func (x *LogTailFilter) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *LogTailFilter) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *LogTailFilter) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *LogTailFilter) GetCacheStatus() string {
+	if x != nil {
+		return x.CacheStatus
+	}
+	return ""
+}
+
+func (x *LogTailFilter) GetBlockReason() string {
+	if x != nil {
+		return x.BlockReason
+	}
+	return ""
+}
+
+func (x *LogTailFilter) GetCountry() string {
+	if x != nil {
+		return x.Country
+	}
+	return ""
+}
+
+func (x *LogTailFilter) GetAsn() uint32 {
+	if x != nil {
+		return x.Asn
+	}
+	return 0
+}
+
+func (x *LogTailFilter) GetUserAgent() string {
+	if x != nil {
+		return x.UserAgent
+	}
+	return ""
+}
+
+func (x *LogTailFilter) GetReferer() string {
+	if x != nil {
+		return x.Referer
+	}
+	return ""
+}
+
+func (x *LogTailFilter) GetMinDurationMs() uint32 {
+	if x != nil {
+		return x.MinDurationMs
+	}
+	return 0
+}
+
+func (x *LogTailFilter) GetJa4() string {
+	if x != nil {
+		return x.Ja4
+	}
+	return ""
+}
+
+// Rows of watched sites. They are shown and not stored; one that is lost is not repeated.
+type ReportLogTailRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Encoded rows, at most 2,000 and 4 MiB; sample_rate is 10,000.
+	Rows [][]byte `protobuf:"bytes,1,rep,name=rows,proto3" json:"rows,omitempty"`
+	// Rows of each site that were dropped since the report before.
+	Dropped       []*LogLoss `protobuf:"bytes,2,rep,name=dropped,proto3" json:"dropped,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportLogTailRequest) Reset() {
+	*x = ReportLogTailRequest{}
+	mi := &file_svc_node_v1_logs_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportLogTailRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportLogTailRequest) ProtoMessage() {}
+
+func (x *ReportLogTailRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_logs_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportLogTailRequest.ProtoReflect.Descriptor instead.
+func (*ReportLogTailRequest) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_logs_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ReportLogTailRequest) GetRows() [][]byte {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+func (x *ReportLogTailRequest) GetDropped() []*LogLoss {
+	if x != nil {
+		return x.Dropped
+	}
+	return nil
+}
+
+type ReportLogTailResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportLogTailResponse) Reset() {
+	*x = ReportLogTailResponse{}
+	mi := &file_svc_node_v1_logs_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportLogTailResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportLogTailResponse) ProtoMessage() {}
+
+func (x *ReportLogTailResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_logs_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportLogTailResponse.ProtoReflect.Descriptor instead.
+func (*ReportLogTailResponse) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_logs_proto_rawDescGZIP(), []int{9}
+}
+
 var File_svc_node_v1_logs_proto protoreflect.FileDescriptor
 
 const file_svc_node_v1_logs_proto_rawDesc = "" +
@@ -663,7 +1042,39 @@ const file_svc_node_v1_logs_proto_rawDesc = "" +
 	"\x04ring\x18\x02 \x01(\x06R\x04ring\x12,\n" +
 	"\x06losses\x18\x03 \x03(\v2\x14.svc.node.v1.LogLossR\x06losses\".\n" +
 	"\x12ReportLogsResponse\x12\x18\n" +
-	"\arefused\x18\x01 \x01(\rR\arefusedB'Z%edge.svc/caddy/gen/svc/node/v1;nodev1b\x06proto3"
+	"\arefused\x18\x01 \x01(\rR\arefused\"_\n" +
+	"\aLogTail\x123\n" +
+	"\awatches\x18\x01 \x03(\v2\x19.svc.node.v1.LogTailWatchR\awatches\x12\x1f\n" +
+	"\vinterval_ms\x18\x02 \x01(\rR\n" +
+	"intervalMs\"\x9f\x01\n" +
+	"\fLogTailWatch\x12\x17\n" +
+	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x18\n" +
+	"\aseconds\x18\x02 \x01(\rR\aseconds\x12&\n" +
+	"\x0frows_per_second\x18\x03 \x01(\rR\rrowsPerSecond\x124\n" +
+	"\afilters\x18\x04 \x03(\v2\x1a.svc.node.v1.LogTailFilterR\afilters\"\xa8\x03\n" +
+	"\rLogTailFilter\x12\x16\n" +
+	"\x06status\x18\x01 \x01(\rR\x06status\x12!\n" +
+	"\fstatus_class\x18\x02 \x01(\rR\vstatusClass\x12\x18\n" +
+	"\aclients\x18\x03 \x03(\tR\aclients\x12\x16\n" +
+	"\x06method\x18\x04 \x01(\tR\x06method\x12\x12\n" +
+	"\x04host\x18\x05 \x01(\tR\x04host\x12\x12\n" +
+	"\x04path\x18\x06 \x01(\tR\x04path\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\a \x01(\tR\trequestId\x12!\n" +
+	"\fcache_status\x18\b \x01(\tR\vcacheStatus\x12!\n" +
+	"\fblock_reason\x18\t \x01(\tR\vblockReason\x12\x18\n" +
+	"\acountry\x18\n" +
+	" \x01(\tR\acountry\x12\x10\n" +
+	"\x03asn\x18\v \x01(\rR\x03asn\x12\x1d\n" +
+	"\n" +
+	"user_agent\x18\f \x01(\tR\tuserAgent\x12\x18\n" +
+	"\areferer\x18\r \x01(\tR\areferer\x12&\n" +
+	"\x0fmin_duration_ms\x18\x0e \x01(\rR\rminDurationMs\x12\x10\n" +
+	"\x03ja4\x18\x0f \x01(\tR\x03ja4\"Z\n" +
+	"\x14ReportLogTailRequest\x12\x12\n" +
+	"\x04rows\x18\x01 \x03(\fR\x04rows\x12.\n" +
+	"\adropped\x18\x02 \x03(\v2\x14.svc.node.v1.LogLossR\adropped\"\x17\n" +
+	"\x15ReportLogTailResponseB'Z%edge.svc/caddy/gen/svc/node/v1;nodev1b\x06proto3"
 
 var (
 	file_svc_node_v1_logs_proto_rawDescOnce sync.Once
@@ -677,22 +1088,30 @@ func file_svc_node_v1_logs_proto_rawDescGZIP() []byte {
 	return file_svc_node_v1_logs_proto_rawDescData
 }
 
-var file_svc_node_v1_logs_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_svc_node_v1_logs_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_svc_node_v1_logs_proto_goTypes = []any{
-	(*LogRow)(nil),             // 0: svc.node.v1.LogRow
-	(*LogHeader)(nil),          // 1: svc.node.v1.LogHeader
-	(*LogLoss)(nil),            // 2: svc.node.v1.LogLoss
-	(*ReportLogsRequest)(nil),  // 3: svc.node.v1.ReportLogsRequest
-	(*ReportLogsResponse)(nil), // 4: svc.node.v1.ReportLogsResponse
+	(*LogRow)(nil),                // 0: svc.node.v1.LogRow
+	(*LogHeader)(nil),             // 1: svc.node.v1.LogHeader
+	(*LogLoss)(nil),               // 2: svc.node.v1.LogLoss
+	(*ReportLogsRequest)(nil),     // 3: svc.node.v1.ReportLogsRequest
+	(*ReportLogsResponse)(nil),    // 4: svc.node.v1.ReportLogsResponse
+	(*LogTail)(nil),               // 5: svc.node.v1.LogTail
+	(*LogTailWatch)(nil),          // 6: svc.node.v1.LogTailWatch
+	(*LogTailFilter)(nil),         // 7: svc.node.v1.LogTailFilter
+	(*ReportLogTailRequest)(nil),  // 8: svc.node.v1.ReportLogTailRequest
+	(*ReportLogTailResponse)(nil), // 9: svc.node.v1.ReportLogTailResponse
 }
 var file_svc_node_v1_logs_proto_depIdxs = []int32{
 	1, // 0: svc.node.v1.LogRow.headers:type_name -> svc.node.v1.LogHeader
 	2, // 1: svc.node.v1.ReportLogsRequest.losses:type_name -> svc.node.v1.LogLoss
-	2, // [2:2] is the sub-list for method output_type
-	2, // [2:2] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	6, // 2: svc.node.v1.LogTail.watches:type_name -> svc.node.v1.LogTailWatch
+	7, // 3: svc.node.v1.LogTailWatch.filters:type_name -> svc.node.v1.LogTailFilter
+	2, // 4: svc.node.v1.ReportLogTailRequest.dropped:type_name -> svc.node.v1.LogLoss
+	5, // [5:5] is the sub-list for method output_type
+	5, // [5:5] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_svc_node_v1_logs_proto_init() }
@@ -706,7 +1125,7 @@ func file_svc_node_v1_logs_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_node_v1_logs_proto_rawDesc), len(file_svc_node_v1_logs_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   5,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

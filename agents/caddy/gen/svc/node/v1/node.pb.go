@@ -724,6 +724,7 @@ type WatchEvent struct {
 	//	*WatchEvent_SettingsChanged
 	//	*WatchEvent_AcmeBatch
 	//	*WatchEvent_FeedBatch
+	//	*WatchEvent_LogTail
 	Event         isWatchEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -847,6 +848,15 @@ func (x *WatchEvent) GetFeedBatch() []byte {
 	return nil
 }
 
+func (x *WatchEvent) GetLogTail() *LogTail {
+	if x != nil {
+		if x, ok := x.Event.(*WatchEvent_LogTail); ok {
+			return x.LogTail
+		}
+	}
+	return nil
+}
+
 type isWatchEvent_Event interface {
 	isWatchEvent_Event()
 }
@@ -891,6 +901,10 @@ type WatchEvent_FeedBatch struct {
 	FeedBatch []byte `protobuf:"bytes,9,opt,name=feed_batch,json=feedBatch,proto3,oneof"`
 }
 
+type WatchEvent_LogTail struct {
+	LogTail *LogTail `protobuf:"bytes,10,opt,name=log_tail,json=logTail,proto3,oneof"`
+}
+
 func (*WatchEvent_Ping) isWatchEvent_Event() {}
 
 func (*WatchEvent_Target) isWatchEvent_Event() {}
@@ -908,6 +922,8 @@ func (*WatchEvent_SettingsChanged) isWatchEvent_Event() {}
 func (*WatchEvent_AcmeBatch) isWatchEvent_Event() {}
 
 func (*WatchEvent_FeedBatch) isWatchEvent_Event() {}
+
+func (*WatchEvent_LogTail) isWatchEvent_Event() {}
 
 // Sent every 15 s; a node that hears nothing for 45 s connects again.
 type Ping struct {
@@ -3077,7 +3093,7 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x06config\x18\x01 \x01(\v2\x1b.svc.node.v1.ConfigPositionR\x06config\x12,\n" +
 	"\x04bans\x18\x02 \x01(\v2\x18.svc.node.v1.BanPositionR\x04bans\x12-\n" +
 	"\x04acme\x18\x03 \x01(\v2\x19.svc.node.v1.AcmePositionR\x04acme\x12/\n" +
-	"\x05feeds\x18\x04 \x03(\v2\x19.svc.node.v1.FeedPositionR\x05feeds\"\xbf\x03\n" +
+	"\x05feeds\x18\x04 \x03(\v2\x19.svc.node.v1.FeedPositionR\x05feeds\"\xf2\x03\n" +
 	"\n" +
 	"WatchEvent\x12'\n" +
 	"\x04ping\x18\x01 \x01(\v2\x11.svc.node.v1.PingH\x00R\x04ping\x12-\n" +
@@ -3090,7 +3106,9 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\n" +
 	"acme_batch\x18\b \x01(\fH\x00R\tacmeBatch\x12\x1f\n" +
 	"\n" +
-	"feed_batch\x18\t \x01(\fH\x00R\tfeedBatchB\a\n" +
+	"feed_batch\x18\t \x01(\fH\x00R\tfeedBatch\x121\n" +
+	"\blog_tail\x18\n" +
+	" \x01(\v2\x14.svc.node.v1.LogTailH\x00R\alogTailB\a\n" +
 	"\x05event\",\n" +
 	"\x04Ping\x12$\n" +
 	"\x0eserver_time_ms\x18\x01 \x01(\x03R\fserverTimeMs\"\xf1\x01\n" +
@@ -3285,7 +3303,7 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x15RULE_EVENT_CHALLENGED\x10\x04\x12\x19\n" +
 	"\x15RULE_EVENT_REDIRECTED\x10\x05\x12\x16\n" +
 	"\x12RULE_EVENT_APPLIED\x10\x06\x12\x1a\n" +
-	"\x16RULE_EVENT_WAF_MATCHED\x10\a2\x9b\x0e\n" +
+	"\x16RULE_EVENT_WAF_MATCHED\x10\a2\xf3\x0e\n" +
 	"\vNodeService\x12A\n" +
 	"\x06Enroll\x12\x1a.svc.node.v1.EnrollRequest\x1a\x1b.svc.node.v1.EnrollResponse\x12_\n" +
 	"\x10RenewCertificate\x12$.svc.node.v1.RenewCertificateRequest\x1a%.svc.node.v1.RenewCertificateResponse\x12=\n" +
@@ -3310,7 +3328,8 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x0eGetPurgeSecret\x12\".svc.node.v1.GetPurgeSecretRequest\x1a#.svc.node.v1.GetPurgeSecretResponse\x12P\n" +
 	"\vSubmitPurge\x12\x1f.svc.node.v1.SubmitPurgeRequest\x1a .svc.node.v1.SubmitPurgeResponse\x12M\n" +
 	"\n" +
-	"ReportLogs\x12\x1e.svc.node.v1.ReportLogsRequest\x1a\x1f.svc.node.v1.ReportLogsResponseB'Z%edge.svc/caddy/gen/svc/node/v1;nodev1b\x06proto3"
+	"ReportLogs\x12\x1e.svc.node.v1.ReportLogsRequest\x1a\x1f.svc.node.v1.ReportLogsResponse\x12V\n" +
+	"\rReportLogTail\x12!.svc.node.v1.ReportLogTailRequest\x1a\".svc.node.v1.ReportLogTailResponseB'Z%edge.svc/caddy/gen/svc/node/v1;nodev1b\x06proto3"
 
 var (
 	file_svc_node_v1_node_proto_rawDescOnce sync.Once
@@ -3370,38 +3389,41 @@ var file_svc_node_v1_node_proto_goTypes = []any{
 	(*BanPosition)(nil),                  // 40: svc.node.v1.BanPosition
 	(*AcmePosition)(nil),                 // 41: svc.node.v1.AcmePosition
 	(*FeedPosition)(nil),                 // 42: svc.node.v1.FeedPosition
-	(*FailedEntry)(nil),                  // 43: svc.node.v1.FailedEntry
-	(*BanStatus)(nil),                    // 44: svc.node.v1.BanStatus
-	(*GetConfigRequest)(nil),             // 45: svc.node.v1.GetConfigRequest
-	(*GetBansRequest)(nil),               // 46: svc.node.v1.GetBansRequest
-	(*ReportBansRequest)(nil),            // 47: svc.node.v1.ReportBansRequest
-	(*GetChallengeKeysRequest)(nil),      // 48: svc.node.v1.GetChallengeKeysRequest
-	(*GetCertificatesRequest)(nil),       // 49: svc.node.v1.GetCertificatesRequest
-	(*GetSessionTicketKeysRequest)(nil),  // 50: svc.node.v1.GetSessionTicketKeysRequest
-	(*GetAcmeTokensRequest)(nil),         // 51: svc.node.v1.GetAcmeTokensRequest
-	(*GetFeedRequest)(nil),               // 52: svc.node.v1.GetFeedRequest
-	(*ReportSecurityRequest)(nil),        // 53: svc.node.v1.ReportSecurityRequest
-	(*TakeTasksRequest)(nil),             // 54: svc.node.v1.TakeTasksRequest
-	(*ReportTasksRequest)(nil),           // 55: svc.node.v1.ReportTasksRequest
-	(*GetPrefetchRequest)(nil),           // 56: svc.node.v1.GetPrefetchRequest
-	(*GetPurgeSecretRequest)(nil),        // 57: svc.node.v1.GetPurgeSecretRequest
-	(*SubmitPurgeRequest)(nil),           // 58: svc.node.v1.SubmitPurgeRequest
-	(*ReportLogsRequest)(nil),            // 59: svc.node.v1.ReportLogsRequest
-	(*GetConfigResponse)(nil),            // 60: svc.node.v1.GetConfigResponse
-	(*GetBansResponse)(nil),              // 61: svc.node.v1.GetBansResponse
-	(*ReportBansResponse)(nil),           // 62: svc.node.v1.ReportBansResponse
-	(*GetChallengeKeysResponse)(nil),     // 63: svc.node.v1.GetChallengeKeysResponse
-	(*GetCertificatesResponse)(nil),      // 64: svc.node.v1.GetCertificatesResponse
-	(*GetSessionTicketKeysResponse)(nil), // 65: svc.node.v1.GetSessionTicketKeysResponse
-	(*GetAcmeTokensResponse)(nil),        // 66: svc.node.v1.GetAcmeTokensResponse
-	(*GetFeedResponse)(nil),              // 67: svc.node.v1.GetFeedResponse
-	(*ReportSecurityResponse)(nil),       // 68: svc.node.v1.ReportSecurityResponse
-	(*TakeTasksResponse)(nil),            // 69: svc.node.v1.TakeTasksResponse
-	(*ReportTasksResponse)(nil),          // 70: svc.node.v1.ReportTasksResponse
-	(*GetPrefetchResponse)(nil),          // 71: svc.node.v1.GetPrefetchResponse
-	(*GetPurgeSecretResponse)(nil),       // 72: svc.node.v1.GetPurgeSecretResponse
-	(*SubmitPurgeResponse)(nil),          // 73: svc.node.v1.SubmitPurgeResponse
-	(*ReportLogsResponse)(nil),           // 74: svc.node.v1.ReportLogsResponse
+	(*LogTail)(nil),                      // 43: svc.node.v1.LogTail
+	(*FailedEntry)(nil),                  // 44: svc.node.v1.FailedEntry
+	(*BanStatus)(nil),                    // 45: svc.node.v1.BanStatus
+	(*GetConfigRequest)(nil),             // 46: svc.node.v1.GetConfigRequest
+	(*GetBansRequest)(nil),               // 47: svc.node.v1.GetBansRequest
+	(*ReportBansRequest)(nil),            // 48: svc.node.v1.ReportBansRequest
+	(*GetChallengeKeysRequest)(nil),      // 49: svc.node.v1.GetChallengeKeysRequest
+	(*GetCertificatesRequest)(nil),       // 50: svc.node.v1.GetCertificatesRequest
+	(*GetSessionTicketKeysRequest)(nil),  // 51: svc.node.v1.GetSessionTicketKeysRequest
+	(*GetAcmeTokensRequest)(nil),         // 52: svc.node.v1.GetAcmeTokensRequest
+	(*GetFeedRequest)(nil),               // 53: svc.node.v1.GetFeedRequest
+	(*ReportSecurityRequest)(nil),        // 54: svc.node.v1.ReportSecurityRequest
+	(*TakeTasksRequest)(nil),             // 55: svc.node.v1.TakeTasksRequest
+	(*ReportTasksRequest)(nil),           // 56: svc.node.v1.ReportTasksRequest
+	(*GetPrefetchRequest)(nil),           // 57: svc.node.v1.GetPrefetchRequest
+	(*GetPurgeSecretRequest)(nil),        // 58: svc.node.v1.GetPurgeSecretRequest
+	(*SubmitPurgeRequest)(nil),           // 59: svc.node.v1.SubmitPurgeRequest
+	(*ReportLogsRequest)(nil),            // 60: svc.node.v1.ReportLogsRequest
+	(*ReportLogTailRequest)(nil),         // 61: svc.node.v1.ReportLogTailRequest
+	(*GetConfigResponse)(nil),            // 62: svc.node.v1.GetConfigResponse
+	(*GetBansResponse)(nil),              // 63: svc.node.v1.GetBansResponse
+	(*ReportBansResponse)(nil),           // 64: svc.node.v1.ReportBansResponse
+	(*GetChallengeKeysResponse)(nil),     // 65: svc.node.v1.GetChallengeKeysResponse
+	(*GetCertificatesResponse)(nil),      // 66: svc.node.v1.GetCertificatesResponse
+	(*GetSessionTicketKeysResponse)(nil), // 67: svc.node.v1.GetSessionTicketKeysResponse
+	(*GetAcmeTokensResponse)(nil),        // 68: svc.node.v1.GetAcmeTokensResponse
+	(*GetFeedResponse)(nil),              // 69: svc.node.v1.GetFeedResponse
+	(*ReportSecurityResponse)(nil),       // 70: svc.node.v1.ReportSecurityResponse
+	(*TakeTasksResponse)(nil),            // 71: svc.node.v1.TakeTasksResponse
+	(*ReportTasksResponse)(nil),          // 72: svc.node.v1.ReportTasksResponse
+	(*GetPrefetchResponse)(nil),          // 73: svc.node.v1.GetPrefetchResponse
+	(*GetPurgeSecretResponse)(nil),       // 74: svc.node.v1.GetPurgeSecretResponse
+	(*SubmitPurgeResponse)(nil),          // 75: svc.node.v1.SubmitPurgeResponse
+	(*ReportLogsResponse)(nil),           // 76: svc.node.v1.ReportLogsResponse
+	(*ReportLogTailResponse)(nil),        // 77: svc.node.v1.ReportLogTailResponse
 }
 var file_svc_node_v1_node_proto_depIdxs = []int32{
 	6,  // 0: svc.node.v1.EnrollRequest.info:type_name -> svc.node.v1.NodeInfo
@@ -3417,94 +3439,97 @@ var file_svc_node_v1_node_proto_depIdxs = []int32{
 	13, // 10: svc.node.v1.WatchEvent.keys_changed:type_name -> svc.node.v1.KeysChanged
 	14, // 11: svc.node.v1.WatchEvent.tasks_pending:type_name -> svc.node.v1.TasksPending
 	15, // 12: svc.node.v1.WatchEvent.settings_changed:type_name -> svc.node.v1.SettingsChanged
-	39, // 13: svc.node.v1.Target.config:type_name -> svc.node.v1.ConfigPosition
-	40, // 14: svc.node.v1.Target.bans:type_name -> svc.node.v1.BanPosition
-	41, // 15: svc.node.v1.Target.acme:type_name -> svc.node.v1.AcmePosition
-	42, // 16: svc.node.v1.Target.feeds:type_name -> svc.node.v1.FeedPosition
-	6,  // 17: svc.node.v1.HeartbeatRequest.info:type_name -> svc.node.v1.NodeInfo
-	39, // 18: svc.node.v1.HeartbeatRequest.config:type_name -> svc.node.v1.ConfigPosition
-	43, // 19: svc.node.v1.HeartbeatRequest.failed:type_name -> svc.node.v1.FailedEntry
-	44, // 20: svc.node.v1.HeartbeatRequest.bans:type_name -> svc.node.v1.BanStatus
-	26, // 21: svc.node.v1.HeartbeatRequest.metrics:type_name -> svc.node.v1.Metrics
-	41, // 22: svc.node.v1.HeartbeatRequest.acme:type_name -> svc.node.v1.AcmePosition
-	23, // 23: svc.node.v1.HeartbeatRequest.failing_sites:type_name -> svc.node.v1.FailingSite
-	24, // 24: svc.node.v1.HeartbeatRequest.origin_health:type_name -> svc.node.v1.OriginHealth
-	25, // 25: svc.node.v1.HeartbeatRequest.origin_traffic:type_name -> svc.node.v1.OriginTraffic
-	17, // 26: svc.node.v1.HeartbeatRequest.cache:type_name -> svc.node.v1.CacheUsage
-	42, // 27: svc.node.v1.HeartbeatRequest.feeds:type_name -> svc.node.v1.FeedPosition
-	12, // 28: svc.node.v1.HeartbeatResponse.target:type_name -> svc.node.v1.Target
-	19, // 29: svc.node.v1.HeartbeatResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
-	39, // 30: svc.node.v1.ReportVitalsRequest.config:type_name -> svc.node.v1.ConfigPosition
-	22, // 31: svc.node.v1.ReportVitalsRequest.vitals:type_name -> svc.node.v1.Vitals
-	19, // 32: svc.node.v1.ReportVitalsResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
-	38, // 33: svc.node.v1.Vitals.edge_errors:type_name -> svc.node.v1.NamedCount
-	38, // 34: svc.node.v1.OriginTraffic.failures:type_name -> svc.node.v1.NamedCount
-	39, // 35: svc.node.v1.AppliedRequest.config:type_name -> svc.node.v1.ConfigPosition
-	40, // 36: svc.node.v1.AppliedRequest.bans:type_name -> svc.node.v1.BanPosition
-	43, // 37: svc.node.v1.AppliedRequest.failed:type_name -> svc.node.v1.FailedEntry
-	29, // 38: svc.node.v1.AppliedRequest.config_steps:type_name -> svc.node.v1.Reached
-	29, // 39: svc.node.v1.AppliedRequest.bans_steps:type_name -> svc.node.v1.Reached
-	41, // 40: svc.node.v1.AppliedRequest.acme:type_name -> svc.node.v1.AcmePosition
-	28, // 41: svc.node.v1.AppliedRequest.feeds:type_name -> svc.node.v1.FeedApplied
-	42, // 42: svc.node.v1.FeedApplied.position:type_name -> svc.node.v1.FeedPosition
-	29, // 43: svc.node.v1.FeedApplied.steps:type_name -> svc.node.v1.Reached
-	34, // 44: svc.node.v1.ReportStatsRequest.minutes:type_name -> svc.node.v1.SiteMinute
-	33, // 45: svc.node.v1.ReportStatsRequest.gaps:type_name -> svc.node.v1.StatsGap
-	37, // 46: svc.node.v1.SiteMinute.statuses:type_name -> svc.node.v1.StatusCount
-	38, // 47: svc.node.v1.SiteMinute.counts:type_name -> svc.node.v1.NamedCount
-	36, // 48: svc.node.v1.SiteMinute.rules:type_name -> svc.node.v1.RuleCount
-	35, // 49: svc.node.v1.SiteMinute.tops:type_name -> svc.node.v1.TopCount
-	0,  // 50: svc.node.v1.TopCount.list:type_name -> svc.node.v1.TopList
-	1,  // 51: svc.node.v1.RuleCount.event:type_name -> svc.node.v1.RuleEvent
-	2,  // 52: svc.node.v1.NodeService.Enroll:input_type -> svc.node.v1.EnrollRequest
-	4,  // 53: svc.node.v1.NodeService.RenewCertificate:input_type -> svc.node.v1.RenewCertificateRequest
-	9,  // 54: svc.node.v1.NodeService.Watch:input_type -> svc.node.v1.WatchRequest
-	16, // 55: svc.node.v1.NodeService.Heartbeat:input_type -> svc.node.v1.HeartbeatRequest
-	27, // 56: svc.node.v1.NodeService.Applied:input_type -> svc.node.v1.AppliedRequest
-	45, // 57: svc.node.v1.NodeService.GetConfig:input_type -> svc.node.v1.GetConfigRequest
-	46, // 58: svc.node.v1.NodeService.GetBans:input_type -> svc.node.v1.GetBansRequest
-	47, // 59: svc.node.v1.NodeService.ReportBans:input_type -> svc.node.v1.ReportBansRequest
-	31, // 60: svc.node.v1.NodeService.ReportStats:input_type -> svc.node.v1.ReportStatsRequest
-	48, // 61: svc.node.v1.NodeService.GetChallengeKeys:input_type -> svc.node.v1.GetChallengeKeysRequest
-	49, // 62: svc.node.v1.NodeService.GetCertificates:input_type -> svc.node.v1.GetCertificatesRequest
-	50, // 63: svc.node.v1.NodeService.GetSessionTicketKeys:input_type -> svc.node.v1.GetSessionTicketKeysRequest
-	51, // 64: svc.node.v1.NodeService.GetAcmeTokens:input_type -> svc.node.v1.GetAcmeTokensRequest
-	52, // 65: svc.node.v1.NodeService.GetFeed:input_type -> svc.node.v1.GetFeedRequest
-	53, // 66: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
-	20, // 67: svc.node.v1.NodeService.ReportVitals:input_type -> svc.node.v1.ReportVitalsRequest
-	54, // 68: svc.node.v1.NodeService.TakeTasks:input_type -> svc.node.v1.TakeTasksRequest
-	55, // 69: svc.node.v1.NodeService.ReportTasks:input_type -> svc.node.v1.ReportTasksRequest
-	56, // 70: svc.node.v1.NodeService.GetPrefetch:input_type -> svc.node.v1.GetPrefetchRequest
-	57, // 71: svc.node.v1.NodeService.GetPurgeSecret:input_type -> svc.node.v1.GetPurgeSecretRequest
-	58, // 72: svc.node.v1.NodeService.SubmitPurge:input_type -> svc.node.v1.SubmitPurgeRequest
-	59, // 73: svc.node.v1.NodeService.ReportLogs:input_type -> svc.node.v1.ReportLogsRequest
-	3,  // 74: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
-	5,  // 75: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
-	10, // 76: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
-	18, // 77: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
-	30, // 78: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
-	60, // 79: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
-	61, // 80: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
-	62, // 81: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
-	32, // 82: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
-	63, // 83: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
-	64, // 84: svc.node.v1.NodeService.GetCertificates:output_type -> svc.node.v1.GetCertificatesResponse
-	65, // 85: svc.node.v1.NodeService.GetSessionTicketKeys:output_type -> svc.node.v1.GetSessionTicketKeysResponse
-	66, // 86: svc.node.v1.NodeService.GetAcmeTokens:output_type -> svc.node.v1.GetAcmeTokensResponse
-	67, // 87: svc.node.v1.NodeService.GetFeed:output_type -> svc.node.v1.GetFeedResponse
-	68, // 88: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
-	21, // 89: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
-	69, // 90: svc.node.v1.NodeService.TakeTasks:output_type -> svc.node.v1.TakeTasksResponse
-	70, // 91: svc.node.v1.NodeService.ReportTasks:output_type -> svc.node.v1.ReportTasksResponse
-	71, // 92: svc.node.v1.NodeService.GetPrefetch:output_type -> svc.node.v1.GetPrefetchResponse
-	72, // 93: svc.node.v1.NodeService.GetPurgeSecret:output_type -> svc.node.v1.GetPurgeSecretResponse
-	73, // 94: svc.node.v1.NodeService.SubmitPurge:output_type -> svc.node.v1.SubmitPurgeResponse
-	74, // 95: svc.node.v1.NodeService.ReportLogs:output_type -> svc.node.v1.ReportLogsResponse
-	74, // [74:96] is the sub-list for method output_type
-	52, // [52:74] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	43, // 13: svc.node.v1.WatchEvent.log_tail:type_name -> svc.node.v1.LogTail
+	39, // 14: svc.node.v1.Target.config:type_name -> svc.node.v1.ConfigPosition
+	40, // 15: svc.node.v1.Target.bans:type_name -> svc.node.v1.BanPosition
+	41, // 16: svc.node.v1.Target.acme:type_name -> svc.node.v1.AcmePosition
+	42, // 17: svc.node.v1.Target.feeds:type_name -> svc.node.v1.FeedPosition
+	6,  // 18: svc.node.v1.HeartbeatRequest.info:type_name -> svc.node.v1.NodeInfo
+	39, // 19: svc.node.v1.HeartbeatRequest.config:type_name -> svc.node.v1.ConfigPosition
+	44, // 20: svc.node.v1.HeartbeatRequest.failed:type_name -> svc.node.v1.FailedEntry
+	45, // 21: svc.node.v1.HeartbeatRequest.bans:type_name -> svc.node.v1.BanStatus
+	26, // 22: svc.node.v1.HeartbeatRequest.metrics:type_name -> svc.node.v1.Metrics
+	41, // 23: svc.node.v1.HeartbeatRequest.acme:type_name -> svc.node.v1.AcmePosition
+	23, // 24: svc.node.v1.HeartbeatRequest.failing_sites:type_name -> svc.node.v1.FailingSite
+	24, // 25: svc.node.v1.HeartbeatRequest.origin_health:type_name -> svc.node.v1.OriginHealth
+	25, // 26: svc.node.v1.HeartbeatRequest.origin_traffic:type_name -> svc.node.v1.OriginTraffic
+	17, // 27: svc.node.v1.HeartbeatRequest.cache:type_name -> svc.node.v1.CacheUsage
+	42, // 28: svc.node.v1.HeartbeatRequest.feeds:type_name -> svc.node.v1.FeedPosition
+	12, // 29: svc.node.v1.HeartbeatResponse.target:type_name -> svc.node.v1.Target
+	19, // 30: svc.node.v1.HeartbeatResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
+	39, // 31: svc.node.v1.ReportVitalsRequest.config:type_name -> svc.node.v1.ConfigPosition
+	22, // 32: svc.node.v1.ReportVitalsRequest.vitals:type_name -> svc.node.v1.Vitals
+	19, // 33: svc.node.v1.ReportVitalsResponse.vital_watch:type_name -> svc.node.v1.VitalWatch
+	38, // 34: svc.node.v1.Vitals.edge_errors:type_name -> svc.node.v1.NamedCount
+	38, // 35: svc.node.v1.OriginTraffic.failures:type_name -> svc.node.v1.NamedCount
+	39, // 36: svc.node.v1.AppliedRequest.config:type_name -> svc.node.v1.ConfigPosition
+	40, // 37: svc.node.v1.AppliedRequest.bans:type_name -> svc.node.v1.BanPosition
+	44, // 38: svc.node.v1.AppliedRequest.failed:type_name -> svc.node.v1.FailedEntry
+	29, // 39: svc.node.v1.AppliedRequest.config_steps:type_name -> svc.node.v1.Reached
+	29, // 40: svc.node.v1.AppliedRequest.bans_steps:type_name -> svc.node.v1.Reached
+	41, // 41: svc.node.v1.AppliedRequest.acme:type_name -> svc.node.v1.AcmePosition
+	28, // 42: svc.node.v1.AppliedRequest.feeds:type_name -> svc.node.v1.FeedApplied
+	42, // 43: svc.node.v1.FeedApplied.position:type_name -> svc.node.v1.FeedPosition
+	29, // 44: svc.node.v1.FeedApplied.steps:type_name -> svc.node.v1.Reached
+	34, // 45: svc.node.v1.ReportStatsRequest.minutes:type_name -> svc.node.v1.SiteMinute
+	33, // 46: svc.node.v1.ReportStatsRequest.gaps:type_name -> svc.node.v1.StatsGap
+	37, // 47: svc.node.v1.SiteMinute.statuses:type_name -> svc.node.v1.StatusCount
+	38, // 48: svc.node.v1.SiteMinute.counts:type_name -> svc.node.v1.NamedCount
+	36, // 49: svc.node.v1.SiteMinute.rules:type_name -> svc.node.v1.RuleCount
+	35, // 50: svc.node.v1.SiteMinute.tops:type_name -> svc.node.v1.TopCount
+	0,  // 51: svc.node.v1.TopCount.list:type_name -> svc.node.v1.TopList
+	1,  // 52: svc.node.v1.RuleCount.event:type_name -> svc.node.v1.RuleEvent
+	2,  // 53: svc.node.v1.NodeService.Enroll:input_type -> svc.node.v1.EnrollRequest
+	4,  // 54: svc.node.v1.NodeService.RenewCertificate:input_type -> svc.node.v1.RenewCertificateRequest
+	9,  // 55: svc.node.v1.NodeService.Watch:input_type -> svc.node.v1.WatchRequest
+	16, // 56: svc.node.v1.NodeService.Heartbeat:input_type -> svc.node.v1.HeartbeatRequest
+	27, // 57: svc.node.v1.NodeService.Applied:input_type -> svc.node.v1.AppliedRequest
+	46, // 58: svc.node.v1.NodeService.GetConfig:input_type -> svc.node.v1.GetConfigRequest
+	47, // 59: svc.node.v1.NodeService.GetBans:input_type -> svc.node.v1.GetBansRequest
+	48, // 60: svc.node.v1.NodeService.ReportBans:input_type -> svc.node.v1.ReportBansRequest
+	31, // 61: svc.node.v1.NodeService.ReportStats:input_type -> svc.node.v1.ReportStatsRequest
+	49, // 62: svc.node.v1.NodeService.GetChallengeKeys:input_type -> svc.node.v1.GetChallengeKeysRequest
+	50, // 63: svc.node.v1.NodeService.GetCertificates:input_type -> svc.node.v1.GetCertificatesRequest
+	51, // 64: svc.node.v1.NodeService.GetSessionTicketKeys:input_type -> svc.node.v1.GetSessionTicketKeysRequest
+	52, // 65: svc.node.v1.NodeService.GetAcmeTokens:input_type -> svc.node.v1.GetAcmeTokensRequest
+	53, // 66: svc.node.v1.NodeService.GetFeed:input_type -> svc.node.v1.GetFeedRequest
+	54, // 67: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
+	20, // 68: svc.node.v1.NodeService.ReportVitals:input_type -> svc.node.v1.ReportVitalsRequest
+	55, // 69: svc.node.v1.NodeService.TakeTasks:input_type -> svc.node.v1.TakeTasksRequest
+	56, // 70: svc.node.v1.NodeService.ReportTasks:input_type -> svc.node.v1.ReportTasksRequest
+	57, // 71: svc.node.v1.NodeService.GetPrefetch:input_type -> svc.node.v1.GetPrefetchRequest
+	58, // 72: svc.node.v1.NodeService.GetPurgeSecret:input_type -> svc.node.v1.GetPurgeSecretRequest
+	59, // 73: svc.node.v1.NodeService.SubmitPurge:input_type -> svc.node.v1.SubmitPurgeRequest
+	60, // 74: svc.node.v1.NodeService.ReportLogs:input_type -> svc.node.v1.ReportLogsRequest
+	61, // 75: svc.node.v1.NodeService.ReportLogTail:input_type -> svc.node.v1.ReportLogTailRequest
+	3,  // 76: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
+	5,  // 77: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
+	10, // 78: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
+	18, // 79: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
+	30, // 80: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
+	62, // 81: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
+	63, // 82: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
+	64, // 83: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
+	32, // 84: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
+	65, // 85: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
+	66, // 86: svc.node.v1.NodeService.GetCertificates:output_type -> svc.node.v1.GetCertificatesResponse
+	67, // 87: svc.node.v1.NodeService.GetSessionTicketKeys:output_type -> svc.node.v1.GetSessionTicketKeysResponse
+	68, // 88: svc.node.v1.NodeService.GetAcmeTokens:output_type -> svc.node.v1.GetAcmeTokensResponse
+	69, // 89: svc.node.v1.NodeService.GetFeed:output_type -> svc.node.v1.GetFeedResponse
+	70, // 90: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
+	21, // 91: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
+	71, // 92: svc.node.v1.NodeService.TakeTasks:output_type -> svc.node.v1.TakeTasksResponse
+	72, // 93: svc.node.v1.NodeService.ReportTasks:output_type -> svc.node.v1.ReportTasksResponse
+	73, // 94: svc.node.v1.NodeService.GetPrefetch:output_type -> svc.node.v1.GetPrefetchResponse
+	74, // 95: svc.node.v1.NodeService.GetPurgeSecret:output_type -> svc.node.v1.GetPurgeSecretResponse
+	75, // 96: svc.node.v1.NodeService.SubmitPurge:output_type -> svc.node.v1.SubmitPurgeResponse
+	76, // 97: svc.node.v1.NodeService.ReportLogs:output_type -> svc.node.v1.ReportLogsResponse
+	77, // 98: svc.node.v1.NodeService.ReportLogTail:output_type -> svc.node.v1.ReportLogTailResponse
+	76, // [76:99] is the sub-list for method output_type
+	53, // [53:76] is the sub-list for method input_type
+	53, // [53:53] is the sub-list for extension type_name
+	53, // [53:53] is the sub-list for extension extendee
+	0,  // [0:53] is the sub-list for field type_name
 }
 
 func init() { file_svc_node_v1_node_proto_init() }
@@ -3530,6 +3555,7 @@ func file_svc_node_v1_node_proto_init() {
 		(*WatchEvent_SettingsChanged)(nil),
 		(*WatchEvent_AcmeBatch)(nil),
 		(*WatchEvent_FeedBatch)(nil),
+		(*WatchEvent_LogTail)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -56,6 +56,8 @@ const (
 	EdgeServiceDrainStatsProcedure = "/svc.edge.v1.EdgeService/DrainStats"
 	// EdgeServiceDrainLogsProcedure is the fully-qualified name of the EdgeService's DrainLogs RPC.
 	EdgeServiceDrainLogsProcedure = "/svc.edge.v1.EdgeService/DrainLogs"
+	// EdgeServiceTailLogsProcedure is the fully-qualified name of the EdgeService's TailLogs RPC.
+	EdgeServiceTailLogsProcedure = "/svc.edge.v1.EdgeService/TailLogs"
 	// EdgeServiceGetVitalsProcedure is the fully-qualified name of the EdgeService's GetVitals RPC.
 	EdgeServiceGetVitalsProcedure = "/svc.edge.v1.EdgeService/GetVitals"
 	// EdgeServiceSetChallengeKeysProcedure is the fully-qualified name of the EdgeService's
@@ -112,6 +114,8 @@ type EdgeServiceClient interface {
 	DrainStats(context.Context, *connect.Request[v1.DrainStatsRequest]) (*connect.Response[v1.DrainStatsResponse], error)
 	// Two-phase, too: rows stay in the ring until a later call acknowledges them, also of another process.
 	DrainLogs(context.Context, *connect.Request[v1.DrainLogsRequest]) (*connect.Response[v1.DrainLogsResponse], error)
+	// Requests of watched sites that ended since the call before. They are watched until 3 s after the last call.
+	TailLogs(context.Context, *connect.Request[v1.TailLogsRequest]) (*connect.Response[v1.TailLogsResponse], error)
 	// How the requests of sites and of the node fared.
 	GetVitals(context.Context, *connect.Request[v1.GetVitalsRequest]) (*connect.Response[v1.GetVitalsResponse], error)
 	// Replaces the challenge keys. Caddy reads those of the agent's file when it starts; the agent sends them again, in case
@@ -206,6 +210,12 @@ func NewEdgeServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(edgeServiceMethods.ByName("DrainLogs")),
 			connect.WithClientOptions(opts...),
 		),
+		tailLogs: connect.NewClient[v1.TailLogsRequest, v1.TailLogsResponse](
+			httpClient,
+			baseURL+EdgeServiceTailLogsProcedure,
+			connect.WithSchema(edgeServiceMethods.ByName("TailLogs")),
+			connect.WithClientOptions(opts...),
+		),
 		getVitals: connect.NewClient[v1.GetVitalsRequest, v1.GetVitalsResponse](
 			httpClient,
 			baseURL+EdgeServiceGetVitalsProcedure,
@@ -292,6 +302,7 @@ type edgeServiceClient struct {
 	retryBans            *connect.Client[v1.RetryBansRequest, v1.ApplyBansResponse]
 	drainStats           *connect.Client[v1.DrainStatsRequest, v1.DrainStatsResponse]
 	drainLogs            *connect.Client[v1.DrainLogsRequest, v1.DrainLogsResponse]
+	tailLogs             *connect.Client[v1.TailLogsRequest, v1.TailLogsResponse]
 	getVitals            *connect.Client[v1.GetVitalsRequest, v1.GetVitalsResponse]
 	setChallengeKeys     *connect.Client[v1.SetChallengeKeysRequest, v1.SetChallengeKeysResponse]
 	readCertificates     *connect.Client[v1.ReadCertificatesRequest, v1.ApplyConfigResponse]
@@ -349,6 +360,11 @@ func (c *edgeServiceClient) DrainStats(ctx context.Context, req *connect.Request
 // DrainLogs calls svc.edge.v1.EdgeService.DrainLogs.
 func (c *edgeServiceClient) DrainLogs(ctx context.Context, req *connect.Request[v1.DrainLogsRequest]) (*connect.Response[v1.DrainLogsResponse], error) {
 	return c.drainLogs.CallUnary(ctx, req)
+}
+
+// TailLogs calls svc.edge.v1.EdgeService.TailLogs.
+func (c *edgeServiceClient) TailLogs(ctx context.Context, req *connect.Request[v1.TailLogsRequest]) (*connect.Response[v1.TailLogsResponse], error) {
+	return c.tailLogs.CallUnary(ctx, req)
 }
 
 // GetVitals calls svc.edge.v1.EdgeService.GetVitals.
@@ -432,6 +448,8 @@ type EdgeServiceHandler interface {
 	DrainStats(context.Context, *connect.Request[v1.DrainStatsRequest]) (*connect.Response[v1.DrainStatsResponse], error)
 	// Two-phase, too: rows stay in the ring until a later call acknowledges them, also of another process.
 	DrainLogs(context.Context, *connect.Request[v1.DrainLogsRequest]) (*connect.Response[v1.DrainLogsResponse], error)
+	// Requests of watched sites that ended since the call before. They are watched until 3 s after the last call.
+	TailLogs(context.Context, *connect.Request[v1.TailLogsRequest]) (*connect.Response[v1.TailLogsResponse], error)
 	// How the requests of sites and of the node fared.
 	GetVitals(context.Context, *connect.Request[v1.GetVitalsRequest]) (*connect.Response[v1.GetVitalsResponse], error)
 	// Replaces the challenge keys. Caddy reads those of the agent's file when it starts; the agent sends them again, in case
@@ -520,6 +538,12 @@ func NewEdgeServiceHandler(svc EdgeServiceHandler, opts ...connect.HandlerOption
 		EdgeServiceDrainLogsProcedure,
 		svc.DrainLogs,
 		connect.WithSchema(edgeServiceMethods.ByName("DrainLogs")),
+		connect.WithHandlerOptions(opts...),
+	)
+	edgeServiceTailLogsHandler := connect.NewUnaryHandler(
+		EdgeServiceTailLogsProcedure,
+		svc.TailLogs,
+		connect.WithSchema(edgeServiceMethods.ByName("TailLogs")),
 		connect.WithHandlerOptions(opts...),
 	)
 	edgeServiceGetVitalsHandler := connect.NewUnaryHandler(
@@ -614,6 +638,8 @@ func NewEdgeServiceHandler(svc EdgeServiceHandler, opts ...connect.HandlerOption
 			edgeServiceDrainStatsHandler.ServeHTTP(w, r)
 		case EdgeServiceDrainLogsProcedure:
 			edgeServiceDrainLogsHandler.ServeHTTP(w, r)
+		case EdgeServiceTailLogsProcedure:
+			edgeServiceTailLogsHandler.ServeHTTP(w, r)
 		case EdgeServiceGetVitalsProcedure:
 			edgeServiceGetVitalsHandler.ServeHTTP(w, r)
 		case EdgeServiceSetChallengeKeysProcedure:
@@ -681,6 +707,10 @@ func (UnimplementedEdgeServiceHandler) DrainStats(context.Context, *connect.Requ
 
 func (UnimplementedEdgeServiceHandler) DrainLogs(context.Context, *connect.Request[v1.DrainLogsRequest]) (*connect.Response[v1.DrainLogsResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.edge.v1.EdgeService.DrainLogs is not implemented"))
+}
+
+func (UnimplementedEdgeServiceHandler) TailLogs(context.Context, *connect.Request[v1.TailLogsRequest]) (*connect.Response[v1.TailLogsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.edge.v1.EdgeService.TailLogs is not implemented"))
 }
 
 func (UnimplementedEdgeServiceHandler) GetVitals(context.Context, *connect.Request[v1.GetVitalsRequest]) (*connect.Response[v1.GetVitalsResponse], error) {

@@ -87,6 +87,9 @@ const (
 	NodeServiceSubmitPurgeProcedure = "/svc.node.v1.NodeService/SubmitPurge"
 	// NodeServiceReportLogsProcedure is the fully-qualified name of the NodeService's ReportLogs RPC.
 	NodeServiceReportLogsProcedure = "/svc.node.v1.NodeService/ReportLogs"
+	// NodeServiceReportLogTailProcedure is the fully-qualified name of the NodeService's ReportLogTail
+	// RPC.
+	NodeServiceReportLogTailProcedure = "/svc.node.v1.NodeService/ReportLogTail"
 )
 
 // NodeServiceClient is a client for the svc.node.v1.NodeService service.
@@ -129,6 +132,8 @@ type NodeServiceClient interface {
 	SubmitPurge(context.Context, *connect.Request[v1.SubmitPurgeRequest]) (*connect.Response[v1.SubmitPurgeResponse], error)
 	// When it answers, the rows are stored or set aside.
 	ReportLogs(context.Context, *connect.Request[v1.ReportLogsRequest]) (*connect.Response[v1.ReportLogsResponse], error)
+	// Requests of watched sites as they end, while they are watched.
+	ReportLogTail(context.Context, *connect.Request[v1.ReportLogTailRequest]) (*connect.Response[v1.ReportLogTailResponse], error)
 }
 
 // NewNodeServiceClient constructs a client for the svc.node.v1.NodeService service. By default, it
@@ -274,6 +279,12 @@ func NewNodeServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(nodeServiceMethods.ByName("ReportLogs")),
 			connect.WithClientOptions(opts...),
 		),
+		reportLogTail: connect.NewClient[v1.ReportLogTailRequest, v1.ReportLogTailResponse](
+			httpClient,
+			baseURL+NodeServiceReportLogTailProcedure,
+			connect.WithSchema(nodeServiceMethods.ByName("ReportLogTail")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -301,6 +312,7 @@ type nodeServiceClient struct {
 	getPurgeSecret       *connect.Client[v1.GetPurgeSecretRequest, v1.GetPurgeSecretResponse]
 	submitPurge          *connect.Client[v1.SubmitPurgeRequest, v1.SubmitPurgeResponse]
 	reportLogs           *connect.Client[v1.ReportLogsRequest, v1.ReportLogsResponse]
+	reportLogTail        *connect.Client[v1.ReportLogTailRequest, v1.ReportLogTailResponse]
 }
 
 // Enroll calls svc.node.v1.NodeService.Enroll.
@@ -413,6 +425,11 @@ func (c *nodeServiceClient) ReportLogs(ctx context.Context, req *connect.Request
 	return c.reportLogs.CallUnary(ctx, req)
 }
 
+// ReportLogTail calls svc.node.v1.NodeService.ReportLogTail.
+func (c *nodeServiceClient) ReportLogTail(ctx context.Context, req *connect.Request[v1.ReportLogTailRequest]) (*connect.Response[v1.ReportLogTailResponse], error) {
+	return c.reportLogTail.CallUnary(ctx, req)
+}
+
 // NodeServiceHandler is an implementation of the svc.node.v1.NodeService service.
 type NodeServiceHandler interface {
 	// Exchanges a one-time token (ewt_) and a certificate request for a node identity.
@@ -453,6 +470,8 @@ type NodeServiceHandler interface {
 	SubmitPurge(context.Context, *connect.Request[v1.SubmitPurgeRequest]) (*connect.Response[v1.SubmitPurgeResponse], error)
 	// When it answers, the rows are stored or set aside.
 	ReportLogs(context.Context, *connect.Request[v1.ReportLogsRequest]) (*connect.Response[v1.ReportLogsResponse], error)
+	// Requests of watched sites as they end, while they are watched.
+	ReportLogTail(context.Context, *connect.Request[v1.ReportLogTailRequest]) (*connect.Response[v1.ReportLogTailResponse], error)
 }
 
 // NewNodeServiceHandler builds an HTTP handler from the service implementation. It returns the path
@@ -594,6 +613,12 @@ func NewNodeServiceHandler(svc NodeServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(nodeServiceMethods.ByName("ReportLogs")),
 		connect.WithHandlerOptions(opts...),
 	)
+	nodeServiceReportLogTailHandler := connect.NewUnaryHandler(
+		NodeServiceReportLogTailProcedure,
+		svc.ReportLogTail,
+		connect.WithSchema(nodeServiceMethods.ByName("ReportLogTail")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/svc.node.v1.NodeService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case NodeServiceEnrollProcedure:
@@ -640,6 +665,8 @@ func NewNodeServiceHandler(svc NodeServiceHandler, opts ...connect.HandlerOption
 			nodeServiceSubmitPurgeHandler.ServeHTTP(w, r)
 		case NodeServiceReportLogsProcedure:
 			nodeServiceReportLogsHandler.ServeHTTP(w, r)
+		case NodeServiceReportLogTailProcedure:
+			nodeServiceReportLogTailHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -735,4 +762,8 @@ func (UnimplementedNodeServiceHandler) SubmitPurge(context.Context, *connect.Req
 
 func (UnimplementedNodeServiceHandler) ReportLogs(context.Context, *connect.Request[v1.ReportLogsRequest]) (*connect.Response[v1.ReportLogsResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.node.v1.NodeService.ReportLogs is not implemented"))
+}
+
+func (UnimplementedNodeServiceHandler) ReportLogTail(context.Context, *connect.Request[v1.ReportLogTailRequest]) (*connect.Response[v1.ReportLogTailResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.node.v1.NodeService.ReportLogTail is not implemented"))
 }
