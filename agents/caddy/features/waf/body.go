@@ -10,11 +10,7 @@ import (
 
 // readBody fills what rules read of a body. A mistake in the body is no error of it: rules weigh it.
 func (o *rounds) readBody() error {
-	post := &bodies.Arguments{Add: func(name, value string) {
-		if to := o.room(len(name) + len(value)); to != nil {
-			to.ArgsPost().Add(name, value)
-		}
-	}}
+	post := &bodies.Arguments{Add: o.addPost}
 	contentType, whole := o.x.In.Header.Get("Content-Type"), o.body.whole
 	var mistake error
 	switch o.kind {
@@ -43,7 +39,17 @@ func (o *rounds) readBody() error {
 	if !whole {
 		bodies.Set(o.vars.InboundDataError(), "1")
 	}
+	if o.packed != nil {
+		return o.readPacked()
+	}
 	return nil
+}
+
+// addPost takes an argument of the body.
+func (o *rounds) addPost(name, value string) {
+	if to := o.room(len(name) + len(value)); to != nil {
+		to.ArgsPost().Add(name, value)
+	}
 }
 
 // xml takes texts of XML under a name.

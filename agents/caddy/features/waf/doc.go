@@ -9,6 +9,8 @@
 // a second for its turn after its body was read, and computes for up to a second (waf_pattern_ms). Beyond either limit,
 // the response is 503 waf-busy in block mode; in detect mode, the request continues.
 //
+// Packed bodies (unpack.go): the content of one Content-Encoding is inspected, within the limit and 20 times the length.
+//
 // Bodies (package bodies): text beyond 256 arguments or 64 levels is joined as lines and never left out. Rules see
 // 160 KiB at a time (rounds.go). A longer body is inspected in several overlapping rounds, which share one time limit and
 // add up their scores. Markup of editors, GraphQL documents and inline images are read as such (markup.go, graphql.go).

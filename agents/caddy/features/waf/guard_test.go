@@ -41,7 +41,7 @@ func bothVerdicts(t *testing.T, s *settings, raw string) (exact, usual verdict, 
 		_, body, _ := strings.Cut(raw, "\r\n\r\n")
 		looked := look{}
 		if body != "" {
-			looked = look{strings.NewReader(body), true}
+			looked = look{in: strings.NewReader(body), whole: true}
 		}
 		v, err = rules.inspect(exchangetest.New(httptest.NewRecorder(), r), s, looked, always)
 		if err != nil {

@@ -88,7 +88,7 @@ func judgeCut(t testing.TB, s *settings, x *exchange.Exchange, body string, whol
 	}
 	looked := look{}
 	if body != "" {
-		looked = look{strings.NewReader(body), whole}
+		looked = look{strings.NewReader(body), whole, component.Of(sharedCore()).room.Of("a")}
 	}
 	v, err := rules.inspect(x, s, looked, always)
 	if err != nil {

@@ -22,6 +22,8 @@ type verdict struct {
 	// Where they matched, of some of them, and at how many places in all.
 	matches []exchange.WAFMatch
 	seen    int
+	// The body has a content coding, and what it was packed of is not known.
+	unread bool
 }
 
 // errTime says that the patterns of an inspection took longer than they may.
@@ -45,9 +47,13 @@ const restrictedHeaders = "/content-encoding/ /proxy/ /lock-token/ /content-rang
 var contentRange = regexp.MustCompile(`^bytes \d+-\d+/(\d+|\*)$`)
 
 // restricted are fields of a header that no request may have. Editors say in one which method they mean, and have to mean
-// one that the site takes; uploads say in one which piece of a file they are, and have to be a file.
-func (s *settings) restricted(header http.Header) string {
+// one that the site takes; uploads say in one which piece of a file they are, and have to be a file. A content coding is
+// nothing to worry about where the content is known.
+func (s *settings) restricted(header http.Header, unpacked bool) string {
 	list := restrictedHeaders
+	if unpacked {
+		list = strings.Replace(list, "/content-encoding/ ", "", 1)
+	}
 	if meant := header["X-Http-Method-Override"]; len(meant) == 1 && slices.Contains(strings.Fields(s.methods[0]), meant[0]) {
 		list = strings.Replace(list, "/x-http-method-override/ ", "", 1)
 	}

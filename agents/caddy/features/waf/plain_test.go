@@ -102,7 +102,7 @@ func TestRestrictedFieldsAreThoseOfTheRuleSet(t *testing.T) {
 // A document of GraphQL so long that its pieces are joined is seen to its last byte.
 func TestTheEndOfALongDocumentIsSeen(t *testing.T) {
 	var given []string
-	o := &rounds{body: look{strings.NewReader("{ a } # the end"), true}, budget: takeBudget(maxPatternTime * time.Millisecond)}
+	o := &rounds{body: look{in: strings.NewReader("{ a } # the end"), whole: true}, budget: takeBudget(maxPatternTime * time.Millisecond)}
 	defer o.budget.giveBack()
 	rules, err := component.Of(sharedCore()).need()
 	if err != nil {

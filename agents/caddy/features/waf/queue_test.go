@@ -118,7 +118,7 @@ func TestLongInspectionsYield(t *testing.T) {
 	x := asked("POST", "/", "x", form)
 	defer x.Reset()
 	held := e.queue.take(x.Context(), x, e.wait)
-	_, err = rules.inspect(x, s, look{&begun{strings.NewReader("q=" + strings.Repeat("word+", 80_000)), start}, true}, func() bool {
+	_, err = rules.inspect(x, s, look{in: &begun{strings.NewReader("q=" + strings.Repeat("word+", 80_000)), start}, whole: true}, func() bool {
 		held = e.queue.yield(x.Context(), flowOf(x), held, e.wait)
 		return held != nil
 	})

@@ -21,6 +21,8 @@ const maxRound = 160 << 10
 type look struct {
 	in    io.ReadSeeker
 	whole bool
+	// Where the content lies of one that is packed.
+	room exchange.Room
 }
 
 // rounds are the runs of all rules over one request: each over its head and as much of its body as one run takes. All of
@@ -32,6 +34,9 @@ type rounds struct {
 	body   look
 	kind   string
 	budget *budget
+	// The body as it came, where the content is inspected that it was packed of.
+	packed  io.ReadSeeker
+	content *unpacked
 	// yield lets other requests have a turn; false where there is no other one for this.
 	yield func() bool
 
@@ -57,6 +62,18 @@ func (r *ruleSet) inspect(x *exchange.Exchange, s *settings, body look, yield fu
 	b.exact = s.exact
 	o := &rounds{rules: r, x: x, s: s, body: body, kind: bodies.KindOf(x.In.Header.Get("Content-Type")), budget: b, yield: yield}
 	defer o.close()
+	if coding, coded := codingOf(x); coded && body.in != nil {
+		err := errPacked
+		if coding != "" {
+			err = o.unpack(coding)
+		}
+		if o.content != nil {
+			defer o.content.close()
+		}
+		if o.verdict.unread = err == errPacked; err != nil && !o.verdict.unread {
+			return v, err
+		}
+	}
 	o.begin()
 	if body.in != nil {
 		if err := o.readBody(); err != nil {
@@ -83,7 +100,7 @@ func (o *rounds) begin() {
 	if o.body.whole {
 		readTrailer(o.x.In.Trailer, o.vars)
 	}
-	o.vars.TX().Set("restricted_headers_basic", []string{o.s.restricted(o.x.In.Header)})
+	o.vars.TX().Set("restricted_headers_basic", []string{o.s.restricted(o.x.In.Header, o.packed != nil)})
 	bodies.Set(o.vars.RequestBodyProcessor(), "")
 	if o.body.in != nil {
 		bodies.Set(o.vars.RequestBodyProcessor(), o.kind)
@@ -169,7 +186,7 @@ func (o *rounds) next() {
 // deduct takes what the head weighs out of all rounds but one.
 func (o *rounds) deduct() {
 	whole, all, times := o.verdict, o.found, o.over-1
-	o.verdict, o.found = verdict{}, found{}
+	o.verdict, o.found = verdict{unread: whole.unread}, found{}
 	if o.begin(); o.kind == bodies.Form || o.kind == bodies.Raw {
 		// To rules it is something to have a body at all.
 		bodies.Set(o.vars.RequestBody(), "-")

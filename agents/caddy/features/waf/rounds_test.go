@@ -137,7 +137,7 @@ func TestLongBodiesHaveAnEnd(t *testing.T) {
 		"XML": {"Content-Type: text/xml", "<a>word</a>"}, "parts": {multipartB, "--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nword\r\n"},
 	} {
 		body := &counted{Reader: strings.NewReader("[" + strings.Repeat(c.text, length/len(c.text)))}
-		_, err := rules.inspect(asked("POST", "/", "x", c.contentType), s, look{body, true}, always)
+		_, err := rules.inspect(asked("POST", "/", "x", c.contentType), s, look{in: body, whole: true}, always)
 		if err != errTime || body.bytes >= length/2 {
 			t.Errorf("%s: %v after %d of %d bytes", name, err, body.bytes, length)
 		}

@@ -57,6 +57,10 @@ func (e *engine) stage(x *exchange.Exchange, s *settings) *exchange.Answer {
 	if err != nil {
 		return e.fail(x, s, err)
 	}
+	if v.unread {
+		x.Mark(countUninspected)
+		e.counters.uninspected.Add(1)
+	}
 	return e.decide(x, s, v)
 }
 
@@ -71,7 +75,7 @@ func (e *engine) look(x *exchange.Exchange, s *settings) (l look, err error) {
 			return look{}, err
 		}
 		if x.Body.InspectedLength() > 0 {
-			l.in = x.Body.Inspected()
+			l.in, l.room = x.Body.Inspected(), e.room.Of(x.Plan.SiteID)
 		}
 	}
 	if s.block && !l.whole {
