@@ -10,8 +10,8 @@ import {
 import type { DnsAccess } from '../../../models/certificates/dns-credential.ts';
 import { isAllowed } from '../../../proto/address-policy.ts';
 import { PRIVATE_RANGES } from '../../../runtime/outbound.ts';
-import { recordName } from '../acme/dns/names.ts';
-import { parseServerAddress } from '../acme/dns/server-address.ts';
+import { recordName } from '../../dns/adapters/names.ts';
+import { parseServerAddress } from '../../dns/adapters/server-address.ts';
 
 type Given = Pick<
   Input<typeof dnsCredentials.create>,

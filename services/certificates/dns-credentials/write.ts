@@ -19,7 +19,7 @@ import { assertUpdatedAt, nextUpdatedAt } from '../../../models/db/updated-at.ts
 import type { Call } from '../../../runtime/call.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 import { write } from '../../../runtime/write.ts';
-import { recordName } from '../acme/dns/names.ts';
+import { recordName } from '../../dns/adapters/names.ts';
 import { accessOf, assertSecret } from './access.ts';
 
 /** Named in a refusal. */

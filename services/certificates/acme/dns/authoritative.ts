@@ -1,10 +1,10 @@
 // Asks the servers that authorities ask: those that answer for the zone themselves, each one of them.
 import { Resolver } from 'node:dns/promises';
 import { AddressRefused, resolveChecked, specialRange } from '../../../../proto/address-policy.ts';
+import { DnsFailed, type TxtRecord } from '../../../dns/adapters/dns-failed.ts';
+import { isInside } from '../../../dns/adapters/names.ts';
+import { formatServerAddress, parseServerAddress } from '../../../dns/adapters/server-address.ts';
 import type { NameResolver } from '../tools.ts';
-import { isInside } from './names.ts';
-import { DnsFailed, type TxtRecord } from './provider.ts';
-import { formatServerAddress, parseServerAddress } from './server-address.ts';
 
 const QUERY_MS = 2_000;
 const MAX_ALIASES = 8;

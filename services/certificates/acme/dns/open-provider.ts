@@ -1,9 +1,9 @@
 import { type DnsCredentialRow, dnsSecretPlace } from '../../../../models/certificates/dns-credential.ts';
 import type { Runtime } from '../../../../runtime/runtime.ts';
-import type { DnsProvider } from './provider.ts';
-import { rfc2136Provider } from './rfc2136.ts';
-import { parseServerAddress } from './server-address.ts';
-import { webhookProvider } from './webhook.ts';
+import type { DnsProvider } from '../../../dns/adapters/dns-failed.ts';
+import { rfc2136Provider } from '../../../dns/adapters/rfc2136/update.ts';
+import { parseServerAddress } from '../../../dns/adapters/server-address.ts';
+import { webhookProvider } from '../../../dns/adapters/webhook/present.ts';
 
 /** What writes records with the credential. */
 export function openProvider(

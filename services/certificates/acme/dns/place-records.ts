@@ -2,11 +2,11 @@
 import { createHash } from 'node:crypto';
 import { type DnsCredentialRow, dnsCredentialById } from '../../../../models/certificates/dns-credential.ts';
 import type { Runtime } from '../../../../runtime/runtime.ts';
+import { challengeName, isInside, recordName } from '../../../dns/adapters/names.ts';
 import { OrderFailed } from '../failure.ts';
 import { parallel } from '../parallel.ts';
 import type { StepContext } from '../step.ts';
 import { followAliases, type ZoneServers } from './authoritative.ts';
-import { challengeName, isInside, recordName } from './names.ts';
 
 const LOOKUPS = 8;
 const NAMES_TOLD = 20;

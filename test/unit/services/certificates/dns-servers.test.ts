@@ -1,11 +1,11 @@
 // Where values for authorities stand, and who is asked whether they are there.
 import test from 'ava';
 import { allAnswer, followAliases, serversOf } from '../../../../services/certificates/acme/dns/authoritative.ts';
-import { isInside, recordName } from '../../../../services/certificates/acme/dns/names.ts';
-import { rfc2136Provider } from '../../../../services/certificates/acme/dns/rfc2136.ts';
-import { parseServerAddress } from '../../../../services/certificates/acme/dns/server-address.ts';
-import { webhookProvider } from '../../../../services/certificates/acme/dns/webhook.ts';
 import type { NameResolver } from '../../../../services/certificates/acme/tools.ts';
+import { isInside, recordName } from '../../../../services/dns/adapters/names.ts';
+import { rfc2136Provider } from '../../../../services/dns/adapters/rfc2136/update.ts';
+import { parseServerAddress } from '../../../../services/dns/adapters/server-address.ts';
+import { webhookProvider } from '../../../../services/dns/adapters/webhook/present.ts';
 import { TestDns } from '../../../helpers/dns-server.ts';
 
 const none = () => Promise.reject(Object.assign(new Error('none'), { code: 'ENODATA' }));

@@ -1,7 +1,7 @@
 // Changes of a zone told to a server of one's own: one signed request for each.
 import { createHmac } from 'node:crypto';
 import { OutboundFailed, sendOutbound } from '../../../../runtime/outbound.ts';
-import { CHANGE_MS, DnsFailed, type DnsFailure, type DnsProvider, TXT_TTL, type TxtRecord } from './provider.ts';
+import { CHANGE_MS, DnsFailed, type DnsFailure, type DnsProvider, TXT_TTL, type TxtRecord } from '../dns-failed.ts';
 
 interface Receiver {
   url: string;

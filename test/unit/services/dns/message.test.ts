@@ -8,8 +8,8 @@ import {
   MessageInvalid,
   readName,
   readUpdateAnswer,
-} from '../../../../services/certificates/acme/dns/message.ts';
-import { signMessage, type TsigKey, verifyAnswer } from '../../../../services/certificates/acme/dns/tsig.ts';
+} from '../../../../services/dns/adapters/rfc2136/message.ts';
+import { signMessage, type TsigKey, verifyAnswer } from '../../../../services/dns/adapters/rfc2136/tsig.ts';
 
 const KEY: TsigKey = { name: 'key.example.org', algorithm: 'hmac-sha256', secret: Buffer.alloc(32, 7) };
 const NOW = 1_700_000_000;

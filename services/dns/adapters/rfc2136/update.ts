@@ -2,9 +2,9 @@
 import { randomInt } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { AddressRefused, resolveChecked } from '../../../../proto/address-policy.ts';
+import { CHANGE_MS, DnsFailed, type DnsFailure, type DnsProvider, TXT_TTL, type TxtRecord } from '../dns-failed.ts';
+import type { ServerAddress } from '../server-address.ts';
 import { encodeUpdate, MessageInvalid, readUpdateAnswer } from './message.ts';
-import { CHANGE_MS, DnsFailed, type DnsFailure, type DnsProvider, TXT_TTL, type TxtRecord } from './provider.ts';
-import type { ServerAddress } from './server-address.ts';
 import { signMessage, type TsigKey, verifyAnswer } from './tsig.ts';
 
 interface Zone {

@@ -1,6 +1,6 @@
 // Addresses of DNS servers as people write them: host, host:port, [IPv6]:port.
 import { isIP } from 'node:net';
-import { normaliseHostName } from '../../../../contract/scalars/host-name.ts';
+import { normaliseHostName } from '../../../contract/scalars/host-name.ts';
 
 export interface ServerAddress {
   /** A host name in lower case, or an IP address without brackets. */

@@ -1,5 +1,5 @@
 // Names of records, as servers of names have them.
-import { normaliseHostName } from '../../../../contract/scalars/host-name.ts';
+import { normaliseHostName } from '../../../contract/scalars/host-name.ts';
 
 /** In lower case, without a dot at the end; underscores are welcome. Null for a text that is no such name. */
 export function recordName(text: string): string | null {
