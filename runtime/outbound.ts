@@ -19,7 +19,7 @@ export const PRIVATE_RANGES: readonly string[] = [
 export interface OutboundRequest {
   /** http or https, without credentials. */
   url: URL;
-  method: 'GET' | 'HEAD' | 'POST';
+  method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   headers?: Readonly<Record<string, string>>;
   body?: string | Buffer;
   /** PEM of the authorities that vouch for the server; those of the system unless given. */
@@ -44,11 +44,14 @@ export interface OutboundAnswer {
 export class OutboundFailed extends Error {
   /** `refused`: an address that the policy forbids; `too_large`: the answer; `unreachable`: everything else. */
   readonly reason: 'refused' | 'unreachable' | 'timeout' | 'too_large' | 'tls';
+  /** Whether the server may have received the request. */
+  readonly sent: boolean;
 
-  constructor(reason: OutboundFailed['reason'], cause?: unknown) {
+  constructor(reason: OutboundFailed['reason'], cause?: unknown, sent = false) {
     super(`outbound request: ${reason}`, { cause });
     this.name = 'OutboundFailed';
     this.reason = reason;
+    this.sent = sent;
   }
 }
 
@@ -56,11 +59,13 @@ export class OutboundFailed extends Error {
 export async function sendOutbound(asked: OutboundRequest): Promise<OutboundAnswer> {
   const deadline = AbortSignal.timeout(asked.timeoutMs);
   const signal = asked.signal ? AbortSignal.any([deadline, asked.signal]) : deadline;
+  const way = { sent: false };
   try {
     const addresses = await resolveChecked(asked.url.hostname, asked.allow, asked.timeoutMs);
-    return await exchange(asked, addresses, signal);
+    return await exchange(asked, addresses, signal, way);
   } catch (error) {
-    throw error instanceof OutboundFailed ? error : new OutboundFailed(reasonOf(error, deadline.aborted), error);
+    if (error instanceof OutboundFailed) throw error;
+    throw new OutboundFailed(reasonOf(error, deadline.aborted), error, way.sent);
   }
 }
 
@@ -68,6 +73,7 @@ function exchange(
   { url, method, headers = {}, body, ca, maxBytes }: OutboundRequest,
   addresses: readonly string[],
   signal: AbortSignal,
+  way: { sent: boolean },
 ): Promise<OutboundAnswer> {
   const { promise, resolve, reject } = Promise.withResolvers<OutboundAnswer>();
   const answers = addresses.map((address) => ({ address, family: isIP(address) }));
@@ -84,6 +90,12 @@ function exchange(
     ...(ca ? { ca: [...ca] } : {}),
   });
   request.on('error', reject);
+  request.on('socket', (socket) => {
+    // The request is written as soon as the connection is there.
+    socket.once(url.protocol === 'https:' ? 'secureConnect' : 'connect', () => {
+      way.sent = true;
+    });
+  });
   request.on('response', (response) => {
     read(response, maxBytes).then((read) => {
       resolve({ status: response.statusCode ?? 0, headers: response.headers, body: read });
@@ -98,7 +110,7 @@ async function read(response: IncomingMessage, maxBytes: number): Promise<Buffer
   let size = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {
     size += chunk.length;
-    if (size > maxBytes) throw new OutboundFailed('too_large');
+    if (size > maxBytes) throw new OutboundFailed('too_large', undefined, true);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);

@@ -16,7 +16,7 @@ import {
 
 export const DNS_PROVIDERS = ['webhook', 'rfc2136'] as const;
 export type DnsProviderKind = (typeof DNS_PROVIDERS)[number];
-export const TSIG_ALGORITHMS = ['hmac-sha256', 'hmac-sha512'] as const;
+export const TSIG_ALGORITHMS = ['hmac-sha256', 'hmac-sha512', 'hmac-sha384', 'hmac-sha224', 'hmac-sha1'] as const;
 export const MAX_NAMESERVERS = 8;
 export const MIN_DNS_SECRET = 16;
 
@@ -53,7 +53,7 @@ const Secret = Type.String({
 export const DnsCredential = Type.Object({
   id: Id,
   name: Name,
-  provider: OneOf(DNS_PROVIDERS),
+  provider: Type.String({ description: 'Key of the provider in `GET /dns/catalog`.' }),
   zone: Type.String({ description: 'Zone in which records are written.' }),
   url: Nullable(Url),
   server: Nullable(UpdateServer),

@@ -1,25 +1,24 @@
 // Credentials with which TXT records of a zone are written. Their secrets are sealed, and opened for a change alone.
 import type { Knex } from 'knex';
-import type { DnsProviderKind, TSIG_ALGORITHMS } from '../../contract/resources/dns-credentials.ts';
 import type { SecretPlace } from '../../runtime/sealer.ts';
 import { searchPattern } from '../db/search-pattern.ts';
 
-/** What is no secret of a credential; null where the other provider has it. */
+/** What is no secret of a credential. */
 export interface DnsAccess {
-  url: string | null;
-  server: string | null;
-  keyName: string | null;
-  algorithm: (typeof TSIG_ALGORITHMS)[number] | null;
+  /** By key of the provider's field (services/dns/adapters). */
+  fields: Record<string, string>;
+  /** Servers that are queried for validation records; empty: those in the NS records of the zone. */
   nameservers: string[];
 }
 
 export interface DnsCredentialRow {
   id: string;
   name: string;
-  provider: DnsProviderKind;
+  /** Key of an adapter. */
+  provider: string;
   zone: string;
   settings: DnsAccess;
-  /** Sealed. */
+  /** Sealed: the value of the one secret field, or JSON of several. */
   secret: string;
   lastError: string | null;
   certificateCount: number;

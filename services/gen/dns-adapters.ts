@@ -1,4 +1,10 @@
 // Written by `npm run generate` from the files it imports. Changes here are lost.
+import { powerdnsAdapter } from '../dns/adapters/powerdns/powerdns.adapter.ts';
+import { rfc2136Adapter } from '../dns/adapters/rfc2136/rfc2136.adapter.ts';
+import { webhookAdapter } from '../dns/adapters/webhook/webhook.adapter.ts';
 
 export const DNS_ADAPTERS = [
+  powerdnsAdapter,
+  rfc2136Adapter,
+  webhookAdapter,
 ] as const;

@@ -1104,13 +1104,14 @@ export interface DnsCredential {
   id: string;
   /** Name shown in lists. 1 to 100 characters. */
   name: string;
-  provider: 'webhook' | 'rfc2136';
+  /** Key of the provider in `GET /dns/catalog`. */
+  provider: string;
   /** Zone in which records are written. */
   zone: string;
   url: string | null;
   server: string | null;
   keyName: string | null;
-  algorithm: 'hmac-sha256' | 'hmac-sha512' | null;
+  algorithm: 'hmac-sha256' | 'hmac-sha512' | 'hmac-sha384' | 'hmac-sha224' | 'hmac-sha1' | null;
   /** Servers that are queried for the records, as host or host:port; empty: the servers in the NS records of the zone. Up to 8 entries. */
   nameservers: string[];
   /** Number of certificates that use the credential. */

@@ -1800,7 +1800,7 @@ export interface DnsCredentialsCreateInput {
   /** rfc2136 only: name of the TSIG key. 1 to 253 characters. */
   keyName?: string | undefined;
   /** rfc2136 only: TSIG algorithm. Default `hmac-sha256`. */
-  algorithm?: 'hmac-sha256' | 'hmac-sha512' | undefined;
+  algorithm?: 'hmac-sha256' | 'hmac-sha512' | 'hmac-sha384' | 'hmac-sha224' | 'hmac-sha1' | undefined;
   /** Servers that are queried for the records, as host or host:port; empty: the servers in the NS records of the zone. Up to 8 entries. */
   nameservers?: string[] | undefined;
   provider: 'webhook' | 'rfc2136';
@@ -1831,7 +1831,7 @@ export interface DnsCredentialsUpdateInput {
   /** rfc2136 only: name of the TSIG key. 1 to 253 characters. */
   keyName?: string | undefined;
   /** rfc2136 only: TSIG algorithm. Default `hmac-sha256`. */
-  algorithm?: 'hmac-sha256' | 'hmac-sha512' | undefined;
+  algorithm?: 'hmac-sha256' | 'hmac-sha512' | 'hmac-sha384' | 'hmac-sha224' | 'hmac-sha1' | undefined;
   /** Servers that are queried for the records, as host or host:port; empty: the servers in the NS records of the zone. Up to 8 entries. */
   nameservers?: string[] | undefined;
   /** Webhook: key that signs the requests; rfc2136: TSIG key in base64. Never returned. 16 to 1024 characters. */

@@ -40,5 +40,15 @@ async function getDnsCredential({ pools }: Runtime, { id }: Input<typeof dnsCred
 
 /** Without its secret. */
 function present({ settings, secret: _secret, createdAt, updatedAt, ...row }: DnsCredentialRow): DnsCredential {
-  return { ...row, ...settings, createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() };
+  const { fields, nameservers } = settings;
+  return {
+    ...row,
+    url: fields.url ?? null,
+    server: fields.server ?? null,
+    keyName: fields.tsig_key_name ?? null,
+    algorithm: (fields.tsig_algorithm as DnsCredential['algorithm']) ?? null,
+    nameservers,
+    createdAt: createdAt.toISOString(),
+    updatedAt: updatedAt.toISOString(),
+  };
 }

@@ -15,11 +15,12 @@ import {
 import type { Call } from '../../../runtime/call.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 import { write } from '../../../runtime/write.ts';
-import { DnsFailed, type TxtRecord } from '../../dns/adapters/dns-failed.ts';
+import type { TxtRecord } from '../../dns/adapters/adapter.ts';
 import { challengeName } from '../../dns/adapters/names.ts';
 import { allAnswer, serversOf } from '../acme/dns/authoritative.ts';
 import { openProvider } from '../acme/dns/open-provider.ts';
 import { zoneServers } from '../acme/dns/place-records.ts';
+import { DnsFailed } from '../acme/dns/provider.ts';
 import { TOOLS } from '../acme/tools.ts';
 
 type Step = DnsTrial['steps'][number];

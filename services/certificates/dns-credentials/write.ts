@@ -7,6 +7,7 @@ import { recordAudit } from '../../../models/audit/audit-entry.ts';
 import { forgetRecordsOf, recordsToRemove } from '../../../models/certificates/acme-dns-record.ts';
 import {
   certificatesOfCredential,
+  type DnsAccess,
   type DnsCredentialRow,
   dnsCredentialById,
   dnsSecretPlace,
@@ -40,7 +41,7 @@ export async function createDnsCredential(
     const name = input.name.trim();
     const sealed = runtime.sealer.seal(Buffer.from(secret), dnsSecretPlace(id));
     await insertDnsCredential(tx.sql, { id, name, provider, zone, settings, secret: sealed }, tx.now);
-    await recordAudit(tx, 'dns_credential.create', targetOf({ id, name }), { provider, zone, ...settings });
+    await recordAudit(tx, 'dns_credential.create', targetOf({ id, name }), { provider, zone, ...said(settings) });
     return (await dnsCredentialById(tx.sql, id))!;
   });
 }
@@ -55,13 +56,13 @@ export async function updateDnsCredential(
   return write(runtime, call, {}, async (tx) => {
     const row = (await lockDnsCredential(tx.sql, id)) ?? fail('DNS_CREDENTIAL_NOT_FOUND');
     assertUpdatedAt(expectedUpdatedAt, row.updatedAt);
-    const settings = accessOf(row.provider, input);
+    const settings = accessOf(row.provider, input, row.settings);
     if (secret !== undefined) assertSecret(row.provider, secret);
     const sealed = secret === undefined ? row.secret : runtime.sealer.seal(Buffer.from(secret), dnsSecretPlace(id));
     const name = input.name.trim();
     await saveCredential(tx.sql, { id, name, settings, secret: sealed }, nextUpdatedAt(row.updatedAt, tx.now));
-    const said = { ...settings, secretChanged: secret !== undefined };
-    await recordAudit(tx, 'dns_credential.update', targetOf({ id, name }), said);
+    const detail = { ...said(settings), secretChanged: secret !== undefined };
+    await recordAudit(tx, 'dns_credential.update', targetOf({ id, name }), detail);
     return (await dnsCredentialById(tx.sql, id))!;
   });
 }
@@ -82,6 +83,11 @@ export async function deleteDnsCredential(
     await recordAudit(tx, 'dns_credential.delete', targetOf(row), { zone: row.zone, recordsLeft });
     return {};
   });
+}
+
+/** Without secrets, as the API has it. */
+function said({ fields, nameservers }: DnsAccess): Record<string, unknown> {
+  return { ...fields, nameservers };
 }
 
 function targetOf({ id, name }: { id: string; name: string }): { type: string; id: string; name: string } {

@@ -69,13 +69,23 @@ export class AdapterError extends Error {
   readonly detail: string;
   /** Seconds until asking again may help; null: unknown. */
   readonly retryAfter: number | null;
+  /** A part of what was asked for took effect before. */
+  readonly partial: boolean;
+  /** There was no answer at all. */
+  readonly unreachable: boolean;
 
-  constructor(kind: AdapterErrorKind, detail = '', more: { retryAfter?: number | null; cause?: unknown } = {}) {
+  constructor(
+    kind: AdapterErrorKind,
+    detail = '',
+    more: { retryAfter?: number | null; partial?: boolean; unreachable?: boolean; cause?: unknown } = {},
+  ) {
     super(detail === '' ? kind : `${kind}: ${detail}`, { cause: more.cause });
     this.name = 'AdapterError';
     this.kind = kind;
     this.detail = detail.slice(0, 300);
     this.retryAfter = more.retryAfter ?? null;
+    this.partial = more.partial ?? false;
+    this.unreachable = more.unreachable ?? false;
   }
 }
 
@@ -125,7 +135,9 @@ export interface Access {
   /** CIDRs of private networks in which servers may be. */
   allow: readonly string[];
   /** Replaces the address of the provider's API, for tests. */
-  endpoint?: string;
+  endpoint?: string | undefined;
+  /** Of one request. Default 15,000. */
+  timeoutMs?: number | undefined;
 }
 
 export interface CredentialField {

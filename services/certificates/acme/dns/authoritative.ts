@@ -1,10 +1,11 @@
 // Asks the servers that authorities ask: those that answer for the zone themselves, each one of them.
 import { Resolver } from 'node:dns/promises';
 import { AddressRefused, resolveChecked, specialRange } from '../../../../proto/address-policy.ts';
-import { DnsFailed, type TxtRecord } from '../../../dns/adapters/dns-failed.ts';
+import type { TxtRecord } from '../../../dns/adapters/adapter.ts';
 import { isInside } from '../../../dns/adapters/names.ts';
 import { formatServerAddress, parseServerAddress } from '../../../dns/adapters/server-address.ts';
 import type { NameResolver } from '../tools.ts';
+import { DnsFailed } from './provider.ts';
 
 const QUERY_MS = 2_000;
 const MAX_ALIASES = 8;

@@ -1,22 +1,41 @@
-import { type DnsCredentialRow, dnsSecretPlace } from '../../../../models/certificates/dns-credential.ts';
+// Validation records through the adapter of a credential, with failures as certificates tell them.
+import type { DnsCredentialRow } from '../../../../models/certificates/dns-credential.ts';
 import type { Runtime } from '../../../../runtime/runtime.ts';
-import type { DnsProvider } from '../../../dns/adapters/dns-failed.ts';
-import { rfc2136Provider } from '../../../dns/adapters/rfc2136/update.ts';
-import { parseServerAddress } from '../../../dns/adapters/server-address.ts';
-import { webhookProvider } from '../../../dns/adapters/webhook/present.ts';
+import { AdapterError, type DnsAdapter } from '../../../dns/adapters/adapter.ts';
+import { openAdapter } from '../../../dns/adapters/stored.ts';
+import { txtOf } from '../../../dns/adapters/txt.ts';
+import { DnsFailed, type DnsFailure, type DnsProvider } from './provider.ts';
+
+const FAILURES: Readonly<Record<AdapterError['kind'], DnsFailure>> = {
+  denied: 'dns_unauthorized',
+  not_found: 'dns_zone_not_found',
+  rate_limited: 'dns_failed',
+  invalid: 'dns_refused',
+  conflict: 'dns_refused',
+  unavailable: 'dns_failed',
+  timeout: 'dns_failed',
+  address_refused: 'dns_address_refused',
+  unsupported: 'dns_refused',
+};
 
 /** What writes records with the credential. */
-export function openProvider(
-  { sealer, env }: Pick<Runtime, 'sealer' | 'env'>,
-  { id, provider, zone, settings, secret }: DnsCredentialRow,
-): DnsProvider {
-  const allow = env.outboundAllow;
-  const opened = sealer.open(secret, dnsSecretPlace(id)).toString();
-  if (provider === 'webhook') return webhookProvider({ url: settings.url!, zone, secret: Buffer.from(opened), allow });
-  const key = {
-    name: settings.keyName!,
-    algorithm: settings.algorithm!,
-    secret: Buffer.from(opened, 'base64'),
+export function openProvider(runtime: Pick<Runtime, 'sealer' | 'env'>, credential: DnsCredentialRow): DnsProvider {
+  return providerOf(openAdapter(runtime, credential));
+}
+
+export function providerOf(adapter: DnsAdapter): DnsProvider {
+  const texts = txtOf(adapter);
+  return {
+    add: (record, signal) => telling(texts.add(record, signal)),
+    remove: (record, signal) => telling(texts.remove(record, signal)),
   };
-  return rfc2136Provider({ server: parseServerAddress(settings.server!)!, zone, key, allow });
+}
+
+async function telling(change: Promise<void>): Promise<void> {
+  try {
+    await change;
+  } catch (error) {
+    if (!(error instanceof AdapterError)) throw error;
+    throw new DnsFailed(error.unreachable ? 'dns_unreachable' : FAILURES[error.kind], error);
+  }
 }

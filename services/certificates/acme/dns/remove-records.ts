@@ -8,9 +8,9 @@ import {
 } from '../../../../models/certificates/acme-dns-record.ts';
 import { dnsCredentialById, setDnsCredentialError } from '../../../../models/certificates/dns-credential.ts';
 import type { Runtime } from '../../../../runtime/runtime.ts';
-import { DnsFailed } from '../../../dns/adapters/dns-failed.ts';
 import { parallel } from '../parallel.ts';
 import { openProvider } from './open-provider.ts';
+import { DnsFailed } from './provider.ts';
 
 const BATCH = 20;
 const AT_A_TIME = 4;

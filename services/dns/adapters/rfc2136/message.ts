@@ -1,45 +1,72 @@
-// Messages of DNS as far as changes of a zone need them (RFC 1035, RFC 2136): an update of one TXT value, and what a server
-// answers to it. Answers come from anywhere: what reads them reads no byte twice without getting on, and never beyond the end.
+// Messages of DNS as far as reading and changing a zone needs them (RFC 1035, RFC 2136, RFC 5936): updates, queries, and what
+// a server answers to them. Answers come from anywhere: what reads them reads no byte twice without getting on, and never beyond the end.
 
 export const CLASS_IN = 1;
 export const CLASS_NONE = 254;
 export const CLASS_ANY = 255;
-const TYPE_SOA = 6;
-const TYPE_TXT = 16;
+export const TYPE_SOA = 6;
+export const TYPE_AXFR = 252;
 export const TYPE_TSIG = 250;
 export const HEADER_BYTES = 12;
 const OPCODE_UPDATE = 5;
 const MAX_NAME_BYTES = 255;
 /** Records of one answer that are read. */
-const MAX_RECORDS = 64;
+const MAX_UPDATE_RECORDS = 64;
+/** More do not fit into 64 KiB. */
+const MAX_QUERY_RECORDS = 6_000;
+
+/** One record of a section of an update. */
+export interface UpdateRecord {
+  name: string;
+  type: number;
+  /** {@link CLASS_IN}: there or added; {@link CLASS_NONE}: not there or this value removed; {@link CLASS_ANY}: the set. */
+  class: number;
+  ttl: number;
+  data: Buffer;
+}
 
 export interface Update {
   id: number;
   zone: string;
-  name: string;
-  value: string;
-  /** Adds the value for so many seconds; null removes it. */
-  ttl: number | null;
+  /** What has to be so, or nothing is changed. */
+  prerequisites: readonly UpdateRecord[];
+  /** Made in their order, all or none. */
+  changes: readonly UpdateRecord[];
 }
 
 /** Bytes that are no message, or more than anybody needs. */
 export class MessageInvalid extends Error {}
 
-export function encodeUpdate({ id, zone, name, value, ttl }: Update): Buffer {
-  const text = Buffer.from(value, 'latin1');
-  if (text.length > 255) throw new RangeError('a TXT value of this length is not from this console');
-  const header = Buffer.alloc(HEADER_BYTES);
-  header.writeUInt16BE(id, 0);
-  header.writeUInt16BE(OPCODE_UPDATE << 11, 2);
-  header.writeUInt16BE(1, 4);
-  header.writeUInt16BE(1, 8);
-  const fixed = Buffer.alloc(10);
-  fixed.writeUInt16BE(TYPE_TXT, 0);
-  fixed.writeUInt16BE(ttl === null ? CLASS_NONE : CLASS_IN, 2);
-  fixed.writeUInt32BE(ttl ?? 0, 4);
-  fixed.writeUInt16BE(text.length + 1, 8);
-  const ofZone = Buffer.of(0, TYPE_SOA, 0, CLASS_IN);
-  return Buffer.concat([header, encodeName(zone), ofZone, encodeName(name), fixed, Buffer.of(text.length), text]);
+export function encodeUpdate({ id, zone, prerequisites, changes }: Update): Buffer {
+  const header = headerOf(id, OPCODE_UPDATE << 11);
+  header.writeUInt16BE(prerequisites.length, 6);
+  header.writeUInt16BE(changes.length, 8);
+  const records = [...prerequisites, ...changes].map(encodeRecord);
+  return Buffer.concat([header, encodeName(zone), uint16s(TYPE_SOA, CLASS_IN), ...records]);
+}
+
+/** A question for an authoritative server. */
+export function encodeQuery(id: number, name: string, type: number): Buffer {
+  return Buffer.concat([headerOf(id, 0), encodeName(name), uint16s(type, CLASS_IN)]);
+}
+
+function headerOf(id: number, flags: number): Buffer {
+  return Buffer.concat([uint16s(id, flags, 1), Buffer.alloc(6)]);
+}
+
+export function encodeRecord(record: UpdateRecord): Buffer {
+  const ttl = Buffer.alloc(4);
+  ttl.writeUInt32BE(record.ttl);
+  const fixed = uint16s(record.type, record.class);
+  return Buffer.concat([encodeName(record.name), fixed, ttl, uint16s(record.data.length), record.data]);
+}
+
+function uint16s(...values: number[]): Buffer {
+  const bytes = Buffer.alloc(2 * values.length);
+  values.forEach((value, index) => {
+    bytes.writeUInt16BE(value, 2 * index);
+  });
+  return bytes;
 }
 
 /** Without compression, in lower case. */
@@ -60,38 +87,53 @@ export interface AnswerRecord {
   start: number;
   name: string;
   type: number;
+  ttl: number;
   /** Where its data begins and ends. */
   data: number;
   end: number;
 }
 
-export interface UpdateAnswer {
+export interface DnsAnswer {
   id: number;
   /** 0: done. */
   rcode: number;
   additional: number;
+  /** Of the answer section. */
+  answers: AnswerRecord[];
   /** The last record, which alone may sign the message; null without records. */
   last: AnswerRecord | null;
 }
 
 /** Throws {@link MessageInvalid}. */
-export function readUpdateAnswer(message: Buffer): UpdateAnswer {
+export function readUpdateAnswer(message: Buffer): DnsAnswer {
+  return readAnswer(message, OPCODE_UPDATE, MAX_UPDATE_RECORDS);
+}
+
+/** Of a query, or one message of the answer to a transfer. Throws {@link MessageInvalid}. */
+export function readQueryAnswer(message: Buffer): DnsAnswer {
+  return readAnswer(message, 0, MAX_QUERY_RECORDS);
+}
+
+function readAnswer(message: Buffer, opcode: number, maxRecords: number): DnsAnswer {
   if (message.length < HEADER_BYTES) throw new MessageInvalid();
   const flags = message.readUInt16BE(2);
-  if (flags >> 15 !== 1 || ((flags >> 11) & 15) !== OPCODE_UPDATE) throw new MessageInvalid();
+  if (flags >> 15 !== 1 || ((flags >> 11) & 15) !== opcode) throw new MessageInvalid();
   const questions = message.readUInt16BE(4);
+  const inAnswer = message.readUInt16BE(6);
   const additional = message.readUInt16BE(10);
-  const records = message.readUInt16BE(6) + message.readUInt16BE(8) + additional;
-  if (questions > 1 || records > MAX_RECORDS) throw new MessageInvalid();
+  const records = inAnswer + message.readUInt16BE(8) + additional;
+  if (questions > 1 || records > maxRecords) throw new MessageInvalid();
   let at = HEADER_BYTES;
   if (questions === 1) at = readName(message, at).end + 4;
+  const answers: AnswerRecord[] = [];
   let last: AnswerRecord | null = null;
-  for (let left = records; left > 0; left--) {
+  for (let index = 0; index < records; index++) {
     last = readRecord(message, at);
+    if (index < inAnswer) answers.push(last);
     at = last.end;
   }
   if (at !== message.length) throw new MessageInvalid();
-  return { id: message.readUInt16BE(0), rcode: flags & 15, additional, last };
+  return { id: message.readUInt16BE(0), rcode: flags & 15, additional, answers, last };
 }
 
 function readRecord(message: Buffer, start: number): AnswerRecord {
@@ -100,7 +142,8 @@ function readRecord(message: Buffer, start: number): AnswerRecord {
   const data = fixed + 10;
   const end = data + message.readUInt16BE(fixed + 8);
   if (end > message.length) throw new MessageInvalid();
-  return { start, name, type: message.readUInt16BE(fixed), data, end };
+  const ttl = message.readUInt32BE(fixed + 4);
+  return { start, name, type: message.readUInt16BE(fixed), ttl, data, end };
 }
 
 /** A name and where what follows it begins. Throws {@link MessageInvalid}. */

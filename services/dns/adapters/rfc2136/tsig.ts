@@ -1,7 +1,7 @@
 // Signatures of DNS messages with a key that both sides know (RFC 8945).
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { TSIG_ALGORITHMS } from '../../../../contract/resources/dns-credentials.ts';
-import { CLASS_ANY, encodeName, MessageInvalid, readName, TYPE_TSIG, type UpdateAnswer } from './message.ts';
+import { CLASS_ANY, type DnsAnswer, encodeName, MessageInvalid, readName, TYPE_TSIG } from './message.ts';
 
 export interface TsigKey {
   name: string;
@@ -9,7 +9,15 @@ export interface TsigKey {
   secret: Buffer;
 }
 
-const HASHES = { 'hmac-sha256': 'sha256', 'hmac-sha512': 'sha512' } as const;
+const HASHES = {
+  'hmac-sha1': 'sha1',
+  'hmac-sha224': 'sha224',
+  'hmac-sha256': 'sha256',
+  'hmac-sha384': 'sha384',
+  'hmac-sha512': 'sha512',
+} as const;
+/** Messages of a transfer that may follow each other without a signature (RFC 8945, section 5.3.1). */
+const MAX_UNSIGNED = 99;
 /** Class and time to live of a signature. */
 const FIXED = Buffer.of(0, CLASS_ANY, 0, 0, 0, 0);
 /** Seconds that clocks may differ by. */
@@ -41,7 +49,7 @@ export function signMessage(message: Buffer, key: TsigKey, time: number): Signed
  */
 export function verifyAnswer(
   message: Buffer,
-  { additional, last }: UpdateAnswer,
+  { additional, last }: DnsAnswer,
   key: TsigKey,
   request: SignedMessage,
   now: number,
@@ -63,6 +71,49 @@ export function verifyAnswer(
     .digest();
   if (mac.length !== expected.length || !timingSafeEqual(mac, expected)) return false;
   return error === 0 || error;
+}
+
+/** Verifies the messages of one transfer, of which the first and the last are signed, and others now and then. */
+export class TransferVerifier {
+  readonly #key: TsigKey;
+  #previous: Buffer;
+  #first = true;
+  #unsigned: Buffer[] = [];
+
+  constructor(key: TsigKey, request: SignedMessage) {
+    this.#key = key;
+    this.#previous = request.mac;
+  }
+
+  /** Whether all messages so far are covered by a signature. */
+  get complete(): boolean {
+    return !this.#first && this.#unsigned.length === 0;
+  }
+
+  /** False: it is not of who has the key. A number: the server says by this code that the request was not taken for signed. */
+  add(message: Buffer, { additional, last }: DnsAnswer, now: number): boolean | number {
+    if (additional === 0 || last?.type !== TYPE_TSIG) {
+      this.#unsigned.push(message);
+      return !this.#first && this.#unsigned.length <= MAX_UNSIGNED;
+    }
+    const { algorithm, stamp, time, mac, originalId, error, other } = readTsig(message, last.data, last.end);
+    if (mac.length === 0) return error;
+    if (last.name !== this.#key.name || algorithm !== this.#key.algorithm || Math.abs(now - time) > FUDGE) return false;
+    const bare = Buffer.from(message.subarray(0, last.start));
+    bare.writeUInt16BE(originalId, 0);
+    bare.writeUInt16BE(additional - 1, 10);
+    const expected = createHmac(HASHES[this.#key.algorithm], this.#key.secret)
+      .update(uint16(this.#previous.length))
+      .update(this.#previous)
+      .update(Buffer.concat([...this.#unsigned, bare]))
+      .update(this.#first ? variables(this.#key, stamp, error, other) : stamp)
+      .digest();
+    if (mac.length !== expected.length || !timingSafeEqual(mac, expected)) return false;
+    this.#previous = mac;
+    this.#first = false;
+    this.#unsigned = [];
+    return error === 0 || error;
+  }
 }
 
 interface Tsig {

@@ -1,11 +1,12 @@
 // Where values for authorities stand, and who is asked whether they are there.
 import test from 'ava';
 import { allAnswer, followAliases, serversOf } from '../../../../services/certificates/acme/dns/authoritative.ts';
+import { providerOf } from '../../../../services/certificates/acme/dns/open-provider.ts';
 import type { NameResolver } from '../../../../services/certificates/acme/tools.ts';
 import { isInside, recordName } from '../../../../services/dns/adapters/names.ts';
-import { rfc2136Provider } from '../../../../services/dns/adapters/rfc2136/update.ts';
+import { rfc2136Adapter } from '../../../../services/dns/adapters/rfc2136/rfc2136.adapter.ts';
 import { parseServerAddress } from '../../../../services/dns/adapters/server-address.ts';
-import { webhookProvider } from '../../../../services/dns/adapters/webhook/present.ts';
+import { webhookAdapter } from '../../../../services/dns/adapters/webhook/webhook.adapter.ts';
 import { TestDns } from '../../../helpers/dns-server.ts';
 
 const none = () => Promise.reject(Object.assign(new Error('none'), { code: 'ENODATA' }));
@@ -52,9 +53,11 @@ test('servers that a credential names are on private networks only where the ope
     [['127.0.0.1/32'], 'dns_unreachable'],
   ] as const) {
     const zone = 'example.org';
-    const told = webhookProvider({ url: 'http://127.0.0.1:1/', zone, secret: key.secret, allow });
+    const secret = key.secret.toString('base64');
+    const told = providerOf(webhookAdapter.open({ zone, credentials: { url: 'http://127.0.0.1:1/', secret }, allow }));
     await t.throwsAsync(told.add(record, signal), { message: code });
-    const updated = rfc2136Provider({ server: { host: '127.0.0.1', port: 1 }, zone, key, allow });
+    const credentials = { server: '127.0.0.1:1', tsig_key_name: key.name, tsig_secret: secret };
+    const updated = providerOf(rfc2136Adapter.open({ zone, credentials, allow }));
     await t.throwsAsync(updated.add(record, signal), { message: code });
   }
   const named = (allow: string[]) =>

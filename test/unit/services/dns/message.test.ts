@@ -3,21 +3,27 @@ import { createHmac } from 'node:crypto';
 import test from 'ava';
 import fc from 'fast-check';
 import {
+  CLASS_IN,
+  CLASS_NONE,
   encodeName,
   encodeUpdate,
   MessageInvalid,
   readName,
   readUpdateAnswer,
 } from '../../../../services/dns/adapters/rfc2136/message.ts';
+import { encodeData } from '../../../../services/dns/adapters/rfc2136/rdata.ts';
 import { signMessage, type TsigKey, verifyAnswer } from '../../../../services/dns/adapters/rfc2136/tsig.ts';
 
 const KEY: TsigKey = { name: 'key.example.org', algorithm: 'hmac-sha256', secret: Buffer.alloc(32, 7) };
 const NOW = 1_700_000_000;
-const request = signMessage(
-  encodeUpdate({ id: 7, zone: 'example.org', name: '_a.example.org', value: 'v', ttl: 60 }),
-  KEY,
-  NOW,
-);
+const request = signMessage(update('example.org', '_a.example.org', 'v', 60, 7), KEY, NOW);
+
+/** Adds a TXT value for so many seconds; null removes it. */
+function update(zone: string, name: string, value: string, ttl: number | null, id: number): Buffer {
+  const data = encodeData('TXT', value);
+  const change = { name, type: 16, class: ttl === null ? CLASS_NONE : CLASS_IN, ttl: ttl ?? 0, data };
+  return encodeUpdate({ id, zone, prerequisites: [], changes: [change] });
+}
 
 /** An answer to the request as a server with the key makes it. */
 function answer(secret = KEY.secret, rcode = 0): Buffer {
@@ -103,7 +109,7 @@ test('names are read as they are written, and pointers lead to what is in front 
 });
 
 test('a change names one value, added for a while or removed', (t) => {
-  const change = (ttl: number | null) => encodeUpdate({ id: 258, zone: 'b.org', name: 'a.b.org', value: 'xy', ttl });
+  const change = (ttl: number | null) => update('b.org', 'a.b.org', 'xy', ttl, 258);
   const head = '0102' + '2800' + '0001' + '0000' + '0001' + '0000';
   const zone = '0162036f726700' + '0006' + '0001';
   const name = '01610162036f726700';

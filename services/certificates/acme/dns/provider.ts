@@ -1,12 +1,7 @@
 // Servers that take TXT records of a zone. Writing one that is there, or removing one that is not, is no failure: both are
 // repeated after whatever ended them.
 
-/** One value of a name, beside which others may stand. */
-export interface TxtRecord {
-  /** In lower case, without a dot at the end. */
-  name: string;
-  value: string;
-}
+import type { TxtRecord } from '../../../dns/adapters/adapter.ts';
 
 export interface DnsProvider {
   /** Throws {@link DnsFailed}. */
@@ -43,8 +38,3 @@ export class DnsFailed extends Error {
     return PASSING.has(this.code);
   }
 }
-
-/** A whole change: resolving, connecting, the answer. Milliseconds. */
-export const CHANGE_MS = 15_000;
-/** Seconds that others may remember a value. */
-export const TXT_TTL = 60;
