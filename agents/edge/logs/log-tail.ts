@@ -68,7 +68,9 @@ export class LogTailer {
       const begun = performance.now();
       this.working = this.once().then((isWatching) => {
         this.working = undefined;
-        if (isWatching) this.schedule(Math.max(0, this.intervalMs - (performance.now() - begun)));
+        // What is watched may have come meanwhile.
+        if (isWatching || this.watches.length > 0)
+          this.schedule(Math.max(0, this.intervalMs - (performance.now() - begun)));
       });
     }, delayMs);
   }
