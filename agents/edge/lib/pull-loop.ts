@@ -47,6 +47,8 @@ export class PullLoop {
     this.requested = true;
     this.work ??= this.run().finally(() => {
       this.work = undefined;
+      // Asked for after the last round, a moment before here.
+      if (this.requested) this.request();
       this.options.settled();
     });
   }
