@@ -96,7 +96,9 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
     while (new Set(namesOf(sink)).size < alerts && Date.now() < until) await sleep(1000);
     repeat.abort();
     await repeating;
-    const grouped = Number((await sql('alert_delivery').where({ state: 'grouped' }).count({ n: '*' }))[0]!.n);
+    const inState = async (state: string) =>
+      Number((await sql('alert_delivery').where({ state }).count({ n: '*' }))[0]!.n);
+    const [grouped, givenUp] = [await inState('grouped'), await inState('failed')];
     const webhook = counted(
       hooks.received.filter(({ status }) => status !== AWAY).map(({ body }) => [body.resourceId, body.id]),
     );
@@ -109,6 +111,7 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
         alerts,
         kills,
         grouped,
+        givenUp,
         webhook: figures(webhook, alerts),
         mail: figures(mails, alerts),
         alertmanagerPair: figures(others, alerts),
@@ -121,7 +124,7 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
           reached: ours.every(({ doubles }) => doubles <= 2 * kills),
         },
       ],
-      programs: { 'prometheus-alertmanager': ['--version'] },
+      programs: { 'prometheus-alertmanager': ['prometheus-alertmanager', '--version'] },
       notes: [
         'The stores run without fsync. Messages that fail are tried again after 2 minutes and more.',
         'Alertmanager tells of each alert in a message of its own and knows no id by which a double is recognized.',
@@ -136,8 +139,8 @@ export async function run({ quick, log }: BenchContext): Promise<BenchResult> {
 
 type Mail = Awaited<ReturnType<typeof startMailServer>>;
 
-const smtpAt = ({ user }: Mail, port: number) =>
-  JSON.stringify({ host: 'localhost', port, secure: true, from: 'console@example.com', username: user });
+const smtpAt = ({ user, ca }: Mail, port: number) =>
+  JSON.stringify({ host: 'localhost', port, secure: true, from: 'console@example.com', username: user, ca });
 
 async function makeChannels(runtime: Runtime, hooks: Hooks, mail: Mail): Promise<void> {
   const call = systemCall('bench');
