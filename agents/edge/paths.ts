@@ -7,6 +7,8 @@ export interface EdgePaths {
   edgeDir: string;
   configJournal: string;
   banJournal: string;
+  /** Bans that a restore of the console took, until the console knows them. */
+  lostBans: string;
   securityJournal: string;
   challengeKeys: string;
   sessionTicketKeys: string;
@@ -49,6 +51,7 @@ export function edgePaths(stateDir: string): EdgePaths {
     edgeDir,
     configJournal: join(edgeDir, 'config.journal'),
     banJournal: join(edgeDir, 'bans.journal'),
+    lostBans: join(stateDir, 'lost-bans.json'),
     securityJournal: join(edgeDir, 'security.journal'),
     challengeKeys: join(edgeDir, 'challenge-keys.json'),
     certificates: join(edgeDir, 'certificates.pack'),

@@ -10,6 +10,7 @@ import type {
   GetBansRequest,
   GetBansResponse,
   ReportBansRequest,
+  ReportLostBansRequest,
 } from '../../proto/gen/svc/node/v1/bans_pb.js';
 import { type BanBatch, BanBatchSchema } from '../../proto/gen/svc/node/v1/bans_pb.js';
 import {
@@ -237,6 +238,10 @@ export class NodeChannel {
 
   async reportBans(request: Init<ReportBansRequest>, options?: CallOptions): Promise<void> {
     await this.connection.client.reportBans(request, options);
+  }
+
+  async reportLostBans(request: Init<ReportLostBansRequest>, options?: CallOptions): Promise<void> {
+    await this.connection.client.reportLostBans(request, options);
   }
 
   async reportSecurity(request: Init<ReportSecurityRequest>, options?: CallOptions): Promise<void> {

@@ -32,6 +32,7 @@ import * as live from '../resources/live.ts';
 import * as logSettings from '../resources/log-settings.ts';
 import * as logTail from '../resources/log-tail.ts';
 import * as logs from '../resources/logs.ts';
+import * as lostBans from '../resources/lost-bans.ts';
 import * as maintenance from '../resources/maintenance.ts';
 import * as nodeChannelSettings from '../resources/node-channel-settings.ts';
 import * as nodeGroups from '../resources/node-groups.ts';
@@ -104,6 +105,7 @@ export const RESOURCE_FILES = [
   logSettings,
   logTail,
   logs,
+  lostBans,
   maintenance,
   nodeChannelSettings,
   nodeGroups,

@@ -1,5 +1,6 @@
 import type { ServiceSchema } from 'moleculer';
 import { banSettings, bans } from '../../contract/resources/bans.ts';
+import { lostBans } from '../../contract/resources/lost-bans.ts';
 import { contractService, implement } from '../../mixins/contract-service.ts';
 import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -7,6 +8,7 @@ import { getBanSettings, setBanSettings } from './ban-settings.ts';
 import { banCreator } from './create-ban.ts';
 import { liftBan } from './lift-ban.ts';
 import { listBans } from './list-bans.ts';
+import { listLostBans, lostBanStatus } from './lost-bans.ts';
 import { banPreviewer } from './preview-ban.ts';
 import { rehearseBanSettings } from './rehearse-ban-settings.ts';
 
@@ -22,6 +24,8 @@ export default (runtime: Runtime): ServiceSchema => ({
       implement(bans.create, banCreator(runtime)),
       implement(bans.preview, banPreviewer(runtime)),
       implement(bans.delete, (input, call) => liftBan(runtime, input, call)),
+      implement(lostBans.list, (input) => listLostBans(runtime, input)),
+      implement(lostBans.status, () => lostBanStatus(runtime)),
       implement(banSettings.get, () => getBanSettings(runtime)),
       implement(banSettings.set, (input, call) => setBanSettings(runtime, input, call)),
       implement(banSettings.rehearse, (input) => rehearseBanSettings(runtime, input)),

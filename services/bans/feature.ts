@@ -1,6 +1,7 @@
 import type { ServiceFeature } from '../../mixins/service-feature.ts';
-import { MINUTE_MS, SECOND_MS, sweep } from '../../mixins/sweep.ts';
+import { HOUR_MS, MINUTE_MS, SECOND_MS, sweep } from '../../mixins/sweep.ts';
 import { goneSites, liftBansOfGoneSite } from '../../models/bans/gone-site.ts';
+import { purgeLostBanReports, purgeLostBans } from '../../models/bans/lost-ban.ts';
 import { purgeBanChanges, purgeBans } from '../../models/db/sweeps.ts';
 import { systemCall } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -11,6 +12,8 @@ export const feature = {
     { name: 'lift-bans-of-gone-sites', everyMs: 2 * SECOND_MS, run: liftBansOfGoneSites },
     sweep('purge-bans', 5 * MINUTE_MS, purgeBans),
     sweep('purge-ban-changes', 5 * MINUTE_MS, purgeBanChanges),
+    sweep('purge-lost-bans', 5 * MINUTE_MS, purgeLostBans),
+    sweep('purge-lost-ban-reports', HOUR_MS, purgeLostBanReports),
   ],
 } satisfies ServiceFeature;
 

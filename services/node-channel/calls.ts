@@ -57,6 +57,8 @@ export interface CallContext {
   repairs: Turns;
   /** The same for reports that are stored before they are answered. */
   writes: Turns;
+  /** The same for reports of lost bans, which come from every node at the same time. */
+  losses: Turns;
   /** Names and addresses that kernel bans must never drop. */
   consoleAddresses: () => string[];
 }

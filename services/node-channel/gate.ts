@@ -88,6 +88,8 @@ export class Gate {
     const pulls = new Turns({ running: PULLS, waiting: MAX_WAITING, waitingEach: MAX_WAITING_EACH });
     const repairs = new Turns({ running: REPAIRS, waiting: MAX_WAITING, waitingEach: MAX_WAITING_EACH });
     const writes = new Turns({ running: WRITES, waiting: MAX_WAITING, waitingEach: MAX_WAITING_EACH });
+    // Each takes the same lock.
+    const losses = new Turns({ running: 1, waiting: MAX_WAITING, waitingEach: 1 });
     const watches = new VitalWatches(runtime.pools.channel, runtime.log);
     this.#vitals = new VitalIngest(runtime, watches);
     const context: CallContext = {
@@ -103,6 +105,7 @@ export class Gate {
       pulls,
       repairs,
       writes,
+      losses,
       consoleAddresses,
     };
     const handlers = createUnaryHandlers(context, authority);

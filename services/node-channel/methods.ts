@@ -33,6 +33,7 @@ export const DECLARED: Readonly<Record<string, Omit<Method, 'name'>>> = {
   'svc.node.v1.NodeService/GetChallengeKeys': { callers: ['node'], lane: 'control' },
   'svc.node.v1.NodeService/GetSessionTicketKeys': { callers: ['node'], lane: 'control' },
   'svc.node.v1.NodeService/ReportBans': { callers: ['node'], lane: 'security' },
+  'svc.node.v1.NodeService/ReportLostBans': { callers: ['node'], lane: 'security' },
   'svc.node.v1.NodeService/ReportSecurity': { callers: ['node'], lane: 'security' },
   'svc.node.v1.NodeService/ReportStats': { callers: ['node'], lane: 'telemetry' },
   'svc.node.v1.NodeService/ReportLogs': { callers: ['node'], lane: 'telemetry' },

@@ -31,6 +31,7 @@ import { enroll, renewCertificate } from './enroll.ts';
 import { EnrollmentAttempts } from './enrollment-attempts.ts';
 import type { Exchange } from './exchange.ts';
 import type { NodeIdentity } from './identity.ts';
+import { reportLostBans } from './lost-bans.ts';
 import { type Calls, isPlain, servePlain } from './plain-calls.ts';
 import { getPurgeSecret, submitPurge } from './purge-calls.ts';
 import { getChallengeKeys, reportBans, reportSecurity } from './security-calls.ts';
@@ -160,6 +161,11 @@ function nodeCalls(context: CallContext, authority: CertificateAuthority): Calls
       await reportBans(context, known(node), request);
       return {};
     },
+    reportLostBans: async (request, { node, allowance }) => {
+      allowance.rows(request.bans.length);
+      await reportLostBans(context, known(node), request);
+      return {};
+    },
     reportSecurity: async (request, { node, allowance }) => {
       allowance.rows(request.events.length + request.sites.length);
       await reportSecurity(context, known(node), request);
@@ -194,6 +200,7 @@ function routeNodeCalls(router: ConnectRouter, calls: Calls): void {
   router.rpc(method.reportLogs, (request, call) => calls.reportLogs(request, callerOf(call)));
   router.rpc(method.reportLogTail, (request, call) => calls.reportLogTail(request, callerOf(call)));
   router.rpc(method.reportBans, (request, call) => calls.reportBans(request, callerOf(call)));
+  router.rpc(method.reportLostBans, (request, call) => calls.reportLostBans(request, callerOf(call)));
   router.rpc(method.reportSecurity, (request, call) => calls.reportSecurity(request, callerOf(call)));
   router.rpc(method.reportVitals, (request, call) => calls.reportVitals(request, callerOf(call)));
   router.rpc(method.getChallengeKeys, (request, call) => calls.getChallengeKeys(request, callerOf(call)));

@@ -43,12 +43,20 @@ test('a console restored from its backup has its nodes back, with what the backu
 
   // What the backup does not know.
   const gone = await api.site(clusterId, 'gone.example', { origins });
-  await api.ok('POST', '/bans', bans({ cidr: '192.0.2.8' }));
+  const lostBan = await api.ok('POST', '/bans', bans({ cidr: '192.0.2.8', reason: 'scanner' }));
+  const lostOfSite = await api.ok('POST', '/bans', bans({ cidr: '192.0.2.10', scope: 'site', siteId: kept.id }));
   await api.ok('DELETE', `/bans/${keptBan.id}`);
   await api.ok('PUT', `/sites/${kept.id}/enabled`, { enabled: false });
   await eventually(async () => (await serves('gone.example', 200)) && !(await serves('kept.example', 200)), {
     what: 'what came after the backup',
   });
+  await eventually(
+    async () => {
+      const { banStatus } = await api.ok('GET', `/nodes/${edge.nodeId}`);
+      return BigInt(banStatus?.appliedSequence ?? 0) >= BigInt(lostOfSite.seq);
+    },
+    { what: 'the bans that came after the backup, on the node' },
+  );
   const [before] = await query<{ revision: string; ban: string }>(
     first.url,
     `select revision::text, (select last_value::text from ban_seq) as ban from cluster_head where cluster_id = '${clusterId}'`,
@@ -94,6 +102,24 @@ test('a console restored from its backup has its nodes back, with what the backu
     active.items.map(({ cidr }: Body) => cidr),
     ['192.0.2.7/32'],
   );
+  // The node names what it held and the backup lacks; the ban that was lifted after the backup is active again.
+  const lostBans = await eventually(
+    async () => {
+      const answer = await again.ok('GET', '/bans/lost');
+      return answer.total === 2 && answer;
+    },
+    { what: 'the bans that the restore lost' },
+  );
+  t.deepEqual(
+    lostBans.items.map(({ id, cidr, siteName, reason, nodes }: Body) => ({ id, cidr, siteName, reason, nodes })),
+    [
+      { id: lostOfSite.id, cidr: '192.0.2.10/32', siteName: 'kept.example', reason: 'abuse', nodes: 1 },
+      { id: lostBan.id, cidr: '192.0.2.8/32', siteName: null, reason: 'scanner', nodes: 1 },
+    ],
+  );
+  t.is(lostBans.items[1].expiresAt.slice(0, 16), lostBan.expiresAt.slice(0, 16));
+  const { items: told } = await again.ok('GET', '/audit-logs?action=system.bans_lost');
+  t.like(told, { length: 1, 0: { actorType: 'system', metadata: { bans: 2 } } });
   // No number that a node or an API client has seen is given again.
   await again.ok('PUT', `/sites/${kept.id}/enabled`, { enabled: false });
   await again.ok('POST', '/bans', bans({ cidr: '192.0.2.9' }));

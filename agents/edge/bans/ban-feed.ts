@@ -30,6 +30,8 @@ export interface BanFeedOptions {
   clock: ServerClock;
   log: Log;
   channel: () => NodeChannel | undefined;
+  /** These bans take the place of all that are held, in another history than theirs. Nothing is replaced yet. */
+  replacing: (epoch: bigint, kept: ReadonlyMap<string, BanRow>) => void;
   /** A change is in the journal. */
   changed: (change: BanFeedChange, receivedAt: number) => void;
   /** All bans were replaced. */
@@ -140,6 +142,7 @@ export class BanFeed {
       const { rows } = this.store.accept(upserts, this.options.clock.offsetMs(answer.serverTimeMs));
       const latest = new Map<string, BanRow>(rows.map((row) => [row.id, row]));
       for (const id of removedIds) latest.delete(id);
+      if (base.epoch !== 0n && base.epoch !== target.epoch) this.options.replacing(target.epoch, latest);
       const replaced = await this.store.replaceAll(target, [...latest.values()]);
       this.options.log.info('all bans replaced', { sequence: target.sequence, bans: latest.size });
       // Caddy reads the journal only when it is worth reading.

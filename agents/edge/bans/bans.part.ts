@@ -10,6 +10,7 @@ import { clockPart } from '../run/clock.part.ts';
 import { BanFeed } from './ban-feed.ts';
 import { BanPusher } from './ban-pusher.ts';
 import { BanStore } from './ban-store.ts';
+import { LostBanReport } from './lost-ban-report.ts';
 
 const MAX_UNAPPLIED = 100;
 
@@ -23,6 +24,7 @@ class BansPart implements Part {
   private readonly capacity: number;
   private readonly feed: BanFeed;
   private readonly pusher: BanPusher;
+  private readonly lost: LostBanReport;
   private state: BanState | undefined;
 
   constructor(node: EdgeNode, dataPlane: DataPlane) {
@@ -49,11 +51,21 @@ class BansPart implements Part {
         node.reportSoon();
       },
     });
+    const { clock } = node.of(clockPart);
+    this.lost = new LostBanReport({
+      path: options.paths.lostBans,
+      clusterId,
+      store: this.store,
+      clock,
+      log,
+      channel: node.reached,
+    });
     this.feed = new BanFeed({
       store: this.store,
-      clock: node.of(clockPart).clock,
+      clock,
       log,
       channel: node.channel,
+      replacing: (epoch, kept) => this.lost.note(epoch, kept),
       changed: (change, receivedAt) => {
         this.pusher.push(change, receivedAt);
         const { globalCidrs, liftedOwn } = change;
@@ -97,15 +109,18 @@ class BansPart implements Part {
   event(event: AgentEvent): void {
     if (event.case === 'banBatch') this.feed.onBatch(event.value, event.receivedAt);
     else if (event.case === 'target' && event.value.bans) this.feed.onTarget(event.value.bans);
-    else if (event.case === 'connected') this.feed.onConnected();
+    else if (event.case === 'connected') {
+      this.feed.onConnected();
+      this.lost.onConnected();
+    }
   }
 
   maintain(): Promise<void> {
     return this.store.maintain();
   }
 
-  stop(): Promise<void> {
-    return this.feed.stop();
+  async stop(): Promise<void> {
+    await Promise.all([this.feed.stop(), this.lost.stop()]);
   }
 
   close(): Promise<void> {

@@ -1508,6 +1508,38 @@ export interface LoggedRule {
   requests: number;
 }
 
+export interface LostBan {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  /** site: enforced on one site; platform: enforced on every site and node. */
+  scope: 'site' | 'platform';
+  /** Canonical CIDR, always with a prefix length. */
+  cidr: string;
+  /** cc_ip_rate and unknown_host_scan: reasons of automatic bans. */
+  reason: 'abuse' | 'attack' | 'scanner' | 'spam' | 'other' | 'cc_ip_rate' | 'unknown_host_scan';
+  source: 'manual' | 'auto';
+  siteId: string | null;
+  /** Null also when the site no longer exists. */
+  siteName: string | null;
+  /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
+  createdAt: string;
+  /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
+  expiresAt: string;
+  /** Number of nodes that had the ban. 1 or more. */
+  nodes: number;
+  /** When the first node reported it. */
+  reportedAt: string;
+}
+
+export interface LostBanStatus {
+  /** Number of lost bans that are listed. */
+  listed: number;
+  /** Number of further lost bans of one node that are not listed, because a node reports at most 1000. */
+  unnamed: number;
+  /** Number of nodes that reported lost bans in the last 8 days. */
+  nodes: number;
+}
+
 export interface Me {
   user: {
     /** ID. 1 to 64 characters. */

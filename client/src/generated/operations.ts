@@ -49,6 +49,8 @@ import type {
   LogSettings,
   LogTopValue,
   LoggedRule,
+  LostBan,
+  LostBanStatus,
   Me,
   NewEnrollmentToken,
   Node,
@@ -921,6 +923,23 @@ export interface BansCreateInput {
 }
 
 export type BansCreateOutput = Ban;
+
+export interface BansLostListInput {
+  /** Page, from 1. 1 to 1000000; default 1. */
+  page?: number | undefined;
+  /** Items per page. 1 to 100; default 50. */
+  pageSize?: number | undefined;
+}
+
+export interface BansLostListOutput {
+  items: LostBan[];
+  /** Number of items on all pages. */
+  total: number;
+}
+
+export type BansLostStatusInput = Record<string, never>;
+
+export type BansLostStatusOutput = LostBanStatus;
 
 export interface BansPreviewInput {
   /** site: enforced on one site; platform: enforced on every site and node. */
@@ -4433,6 +4452,18 @@ export interface Operations {
     idempotencyKey: true;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'BAN_EXPIRY_OUT_OF_RANGE' | 'BAN_INVALID_CIDR' | 'BAN_PLATFORM_LIMIT' | 'BAN_PREFIX_TOO_SHORT' | 'BAN_PROTECTED_ADDRESS' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE';
   };
+  'bans.lost.list': {
+    input: BansLostListInput;
+    output: BansLostListOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'bans.lost.status': {
+    input: BansLostStatusInput;
+    output: BansLostStatusOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
   'bans.preview': {
     input: BansPreviewInput;
     output: BansPreviewOutput;
@@ -5586,6 +5617,8 @@ export const OPERATIONS = {
   'backups.status': { method: 'GET', path: '/backups/status', query: true, text: false },
   'bans.list': { method: 'GET', path: '/bans', query: true, text: false },
   'bans.create': { method: 'POST', path: '/bans', query: false, text: false },
+  'bans.lost.list': { method: 'GET', path: '/bans/lost', query: true, text: false },
+  'bans.lost.status': { method: 'GET', path: '/bans/lost/status', query: true, text: false },
   'bans.preview': { method: 'POST', path: '/bans/preview', query: false, text: false },
   'bans.delete': { method: 'DELETE', path: '/bans/{id}', query: true, text: false },
   'cacheTasks.list': { method: 'GET', path: '/cache-tasks', query: true, text: false },
@@ -5888,6 +5921,12 @@ export interface Api {
     delete: Call<'bans.delete'>;
     /** Lists active bans, newest first unless sorted otherwise. `GET /bans`: For operators; a read-only access key suffices. */
     list: Call<'bans.list'>;
+    lost: {
+      /** Lists bans that a restore of the console has lost, newest first, until they expire or their addresses are banned again. `GET /bans/lost`: For operators; a read-only access key suffices. */
+      list: Call<'bans.lost.list'>;
+      /** Returns how many bans a restore of the console has lost. `GET /bans/lost/status`: For operators; a read-only access key suffices. */
+      status: Call<'bans.lost.status'>;
+    };
     /** Previews the effect of creating a ban; changes nothing. `POST /bans/preview`: For operators; a read-only access key is rejected. */
     preview: Call<'bans.preview'>;
   };

@@ -15,6 +15,14 @@ export default {
     },
     {
       of: 'bans',
+      name: 'lost',
+      order: 15,
+      title: { en: 'Lost in a restore', 'zh-CN': '恢复时丢失' },
+      docs: 'disaster-recovery',
+      component: () => import('./LostBans.vue'),
+    },
+    {
+      of: 'bans',
       name: 'settings',
       order: 20,
       title: { en: 'Settings', 'zh-CN': '设置' },

@@ -268,6 +268,11 @@ test('a ban list of another epoch replaces all bans', async (t) => {
   testConsole.push({ case: 'target', value: testConsole.target() });
   await until(t, 'replaced', bansInStep(feeds, testConsole));
   t.is(feeds.bans.size, 6);
+  t.deepEqual(
+    feeds.replacing.map(({ epoch, kept, held }) => [epoch, kept.has('b3'), kept.size, held]),
+    [[testConsole.banEpoch, false, 6, 7]],
+    'told once, while all are still held',
+  );
 });
 
 test('the mark of a position is kept with it, over a restart too, and said with it', async (t) => {

@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { BanFeed, type BanFeedChange } from '../../../../agents/edge/bans/ban-feed.ts';
-import { BanStore } from '../../../../agents/edge/bans/ban-store.ts';
+import { type BanRow, BanStore } from '../../../../agents/edge/bans/ban-store.ts';
 import { ConfigFeed } from '../../../../agents/edge/config/config-feed.ts';
 import { ConfigStore, type EntryObserver } from '../../../../agents/edge/config/config-store.ts';
 import { ServerClock } from '../../../../agents/edge/lib/server-clock.ts';
@@ -27,6 +27,8 @@ export interface Feeds {
   /** Revisions in the order in which they would be pushed; "reload" for a replaced journal. */
   pushed: string[];
   banChanges: (BanFeedChange | 'reload')[];
+  /** Histories that took the place of the bans held, and what was held when that was told. */
+  replacing: { epoch: bigint; kept: ReadonlyMap<string, BanRow>; held: number }[];
   onEvent(event: WatchEvent): void;
   connect(): void;
   close(): Promise<void>;
@@ -63,6 +65,7 @@ export async function openFeeds(
   const clock = new ServerClock();
   const pushed: string[] = [];
   const banChanges: Feeds['banChanges'] = [];
+  const replacing: Feeds['replacing'] = [];
   const current = (): NodeChannel | undefined => (stopping.signal.aborted ? undefined : channel);
   const configFeed = new ConfigFeed({
     store: config,
@@ -76,6 +79,7 @@ export async function openFeeds(
     clock,
     log,
     channel: current,
+    replacing: (epoch, kept) => replacing.push({ epoch, kept, held: bans.size }),
     changed: (change) => banChanges.push(change),
     replaced: () => banChanges.push('reload'),
   });
@@ -98,6 +102,7 @@ export async function openFeeds(
     lines,
     pushed,
     banChanges,
+    replacing,
     onEvent,
     connect: () => {
       watching = keepWatching<WatchEvent>({

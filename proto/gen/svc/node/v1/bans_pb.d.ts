@@ -365,6 +365,53 @@ export declare type ReportBansResponse = Message<"svc.node.v1.ReportBansResponse
 export declare const ReportBansResponseSchema: GenMessage<ReportBansResponse>;
 
 /**
+ * What another history of the feed took from a node: bans that it held, that had not ended, and that the history lacks or
+ * ends earlier. Said once for each history.
+ *
+ * @generated from message svc.node.v1.ReportLostBansRequest
+ */
+export declare type ReportLostBansRequest = Message<"svc.node.v1.ReportLostBansRequest"> & {
+  /**
+   * Of the history that took their place.
+   *
+   * @generated from field: uint64 epoch = 1;
+   */
+  epoch: bigint;
+
+  /**
+   * At most 1000.
+   *
+   * @generated from field: repeated svc.node.v1.Ban bans = 2;
+   */
+  bans: Ban[];
+
+  /**
+   * How many more there were.
+   *
+   * @generated from field: uint64 unnamed = 3;
+   */
+  unnamed: bigint;
+};
+
+/**
+ * Describes the message svc.node.v1.ReportLostBansRequest.
+ * Use `create(ReportLostBansRequestSchema)` to create a new message.
+ */
+export declare const ReportLostBansRequestSchema: GenMessage<ReportLostBansRequest>;
+
+/**
+ * @generated from message svc.node.v1.ReportLostBansResponse
+ */
+export declare type ReportLostBansResponse = Message<"svc.node.v1.ReportLostBansResponse"> & {
+};
+
+/**
+ * Describes the message svc.node.v1.ReportLostBansResponse.
+ * Use `create(ReportLostBansResponseSchema)` to create a new message.
+ */
+export declare const ReportLostBansResponseSchema: GenMessage<ReportLostBansResponse>;
+
+/**
  * Ban state of a node, part of each heartbeat.
  *
  * @generated from message svc.node.v1.BanStatus

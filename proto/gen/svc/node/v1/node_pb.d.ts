@@ -7,7 +7,7 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { ConfigPosition, FailedEntry, GetConfigRequestSchema, GetConfigResponseSchema } from "./config_pb.js";
-import type { BanPosition, BanStatus, GetBansRequestSchema, GetBansResponseSchema, ReportBansRequestSchema, ReportBansResponseSchema } from "./bans_pb.js";
+import type { BanPosition, BanStatus, GetBansRequestSchema, GetBansResponseSchema, ReportBansRequestSchema, ReportBansResponseSchema, ReportLostBansRequestSchema, ReportLostBansResponseSchema } from "./bans_pb.js";
 import type { AcmePosition, GetAcmeTokensRequestSchema, GetAcmeTokensResponseSchema, GetCertificatesRequestSchema, GetCertificatesResponseSchema, GetSessionTicketKeysRequestSchema, GetSessionTicketKeysResponseSchema } from "./certificates_pb.js";
 import type { FeedPosition, GetFeedRequestSchema, GetFeedResponseSchema } from "./feeds_pb.js";
 import type { LogTail, ReportLogsRequestSchema, ReportLogsResponseSchema, ReportLogTailRequestSchema, ReportLogTailResponseSchema } from "./logs_pb.js";
@@ -1686,6 +1686,16 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof ReportBansRequestSchema;
     output: typeof ReportBansResponseSchema;
+  },
+  /**
+   * After a restore of the console's database, where it took bans from the node. Refused from a node of another history.
+   *
+   * @generated from rpc svc.node.v1.NodeService.ReportLostBans
+   */
+  reportLostBans: {
+    methodKind: "unary";
+    input: typeof ReportLostBansRequestSchema;
+    output: typeof ReportLostBansResponseSchema;
   },
   /**
    * @generated from rpc svc.node.v1.NodeService.ReportStats

@@ -754,6 +754,107 @@ func (*ReportBansResponse) Descriptor() ([]byte, []int) {
 	return file_svc_node_v1_bans_proto_rawDescGZIP(), []int{8}
 }
 
+// What another history of the feed took from a node: bans that it held, that had not ended, and that the history lacks or
+// ends earlier. Said once for each history.
+type ReportLostBansRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the history that took their place.
+	Epoch uint64 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// At most 1000.
+	Bans []*Ban `protobuf:"bytes,2,rep,name=bans,proto3" json:"bans,omitempty"`
+	// How many more there were.
+	Unnamed       uint64 `protobuf:"varint,3,opt,name=unnamed,proto3" json:"unnamed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportLostBansRequest) Reset() {
+	*x = ReportLostBansRequest{}
+	mi := &file_svc_node_v1_bans_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportLostBansRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportLostBansRequest) ProtoMessage() {}
+
+func (x *ReportLostBansRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_bans_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportLostBansRequest.ProtoReflect.Descriptor instead.
+func (*ReportLostBansRequest) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_bans_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ReportLostBansRequest) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *ReportLostBansRequest) GetBans() []*Ban {
+	if x != nil {
+		return x.Bans
+	}
+	return nil
+}
+
+func (x *ReportLostBansRequest) GetUnnamed() uint64 {
+	if x != nil {
+		return x.Unnamed
+	}
+	return 0
+}
+
+type ReportLostBansResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportLostBansResponse) Reset() {
+	*x = ReportLostBansResponse{}
+	mi := &file_svc_node_v1_bans_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportLostBansResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportLostBansResponse) ProtoMessage() {}
+
+func (x *ReportLostBansResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_svc_node_v1_bans_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportLostBansResponse.ProtoReflect.Descriptor instead.
+func (*ReportLostBansResponse) Descriptor() ([]byte, []int) {
+	return file_svc_node_v1_bans_proto_rawDescGZIP(), []int{10}
+}
+
 // Ban state of a node, part of each heartbeat.
 type BanStatus struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -773,7 +874,7 @@ type BanStatus struct {
 
 func (x *BanStatus) Reset() {
 	*x = BanStatus{}
-	mi := &file_svc_node_v1_bans_proto_msgTypes[9]
+	mi := &file_svc_node_v1_bans_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -785,7 +886,7 @@ func (x *BanStatus) String() string {
 func (*BanStatus) ProtoMessage() {}
 
 func (x *BanStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_svc_node_v1_bans_proto_msgTypes[9]
+	mi := &file_svc_node_v1_bans_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -798,7 +899,7 @@ func (x *BanStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BanStatus.ProtoReflect.Descriptor instead.
 func (*BanStatus) Descriptor() ([]byte, []int) {
-	return file_svc_node_v1_bans_proto_rawDescGZIP(), []int{9}
+	return file_svc_node_v1_bans_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *BanStatus) GetPosition() *BanPosition {
@@ -911,7 +1012,12 @@ const file_svc_node_v1_bans_proto_rawDesc = "" +
 	"\x0ewindow_seconds\x18\t \x01(\rR\rwindowSeconds\"<\n" +
 	"\x11ReportBansRequest\x12'\n" +
 	"\x04bans\x18\x01 \x03(\v2\x13.svc.node.v1.OwnBanR\x04bans\"\x14\n" +
-	"\x12ReportBansResponse\"\x9c\x02\n" +
+	"\x12ReportBansResponse\"m\n" +
+	"\x15ReportLostBansRequest\x12\x14\n" +
+	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12$\n" +
+	"\x04bans\x18\x02 \x03(\v2\x10.svc.node.v1.BanR\x04bans\x12\x18\n" +
+	"\aunnamed\x18\x03 \x01(\x04R\aunnamed\"\x18\n" +
+	"\x16ReportLostBansResponse\"\x9c\x02\n" +
 	"\tBanStatus\x124\n" +
 	"\bposition\x18\x01 \x01(\v2\x18.svc.node.v1.BanPositionR\bposition\x12\x18\n" +
 	"\aentries\x18\x02 \x01(\x04R\aentries\x12\x1a\n" +
@@ -939,35 +1045,38 @@ func file_svc_node_v1_bans_proto_rawDescGZIP() []byte {
 }
 
 var file_svc_node_v1_bans_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_svc_node_v1_bans_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_svc_node_v1_bans_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_svc_node_v1_bans_proto_goTypes = []any{
-	(BanSource)(0),             // 0: svc.node.v1.BanSource
-	(*Ban)(nil),                // 1: svc.node.v1.Ban
-	(*BanPosition)(nil),        // 2: svc.node.v1.BanPosition
-	(*BanBatch)(nil),           // 3: svc.node.v1.BanBatch
-	(*OwnBanLift)(nil),         // 4: svc.node.v1.OwnBanLift
-	(*GetBansRequest)(nil),     // 5: svc.node.v1.GetBansRequest
-	(*GetBansResponse)(nil),    // 6: svc.node.v1.GetBansResponse
-	(*OwnBan)(nil),             // 7: svc.node.v1.OwnBan
-	(*ReportBansRequest)(nil),  // 8: svc.node.v1.ReportBansRequest
-	(*ReportBansResponse)(nil), // 9: svc.node.v1.ReportBansResponse
-	(*BanStatus)(nil),          // 10: svc.node.v1.BanStatus
+	(BanSource)(0),                 // 0: svc.node.v1.BanSource
+	(*Ban)(nil),                    // 1: svc.node.v1.Ban
+	(*BanPosition)(nil),            // 2: svc.node.v1.BanPosition
+	(*BanBatch)(nil),               // 3: svc.node.v1.BanBatch
+	(*OwnBanLift)(nil),             // 4: svc.node.v1.OwnBanLift
+	(*GetBansRequest)(nil),         // 5: svc.node.v1.GetBansRequest
+	(*GetBansResponse)(nil),        // 6: svc.node.v1.GetBansResponse
+	(*OwnBan)(nil),                 // 7: svc.node.v1.OwnBan
+	(*ReportBansRequest)(nil),      // 8: svc.node.v1.ReportBansRequest
+	(*ReportBansResponse)(nil),     // 9: svc.node.v1.ReportBansResponse
+	(*ReportLostBansRequest)(nil),  // 10: svc.node.v1.ReportLostBansRequest
+	(*ReportLostBansResponse)(nil), // 11: svc.node.v1.ReportLostBansResponse
+	(*BanStatus)(nil),              // 12: svc.node.v1.BanStatus
 }
 var file_svc_node_v1_bans_proto_depIdxs = []int32{
-	0, // 0: svc.node.v1.Ban.source:type_name -> svc.node.v1.BanSource
-	1, // 1: svc.node.v1.BanBatch.upserts:type_name -> svc.node.v1.Ban
-	4, // 2: svc.node.v1.BanBatch.lifted_own:type_name -> svc.node.v1.OwnBanLift
-	2, // 3: svc.node.v1.GetBansRequest.after:type_name -> svc.node.v1.BanPosition
-	2, // 4: svc.node.v1.GetBansResponse.position:type_name -> svc.node.v1.BanPosition
-	1, // 5: svc.node.v1.GetBansResponse.upserts:type_name -> svc.node.v1.Ban
-	4, // 6: svc.node.v1.GetBansResponse.lifted_own:type_name -> svc.node.v1.OwnBanLift
-	7, // 7: svc.node.v1.ReportBansRequest.bans:type_name -> svc.node.v1.OwnBan
-	2, // 8: svc.node.v1.BanStatus.position:type_name -> svc.node.v1.BanPosition
-	9, // [9:9] is the sub-list for method output_type
-	9, // [9:9] is the sub-list for method input_type
-	9, // [9:9] is the sub-list for extension type_name
-	9, // [9:9] is the sub-list for extension extendee
-	0, // [0:9] is the sub-list for field type_name
+	0,  // 0: svc.node.v1.Ban.source:type_name -> svc.node.v1.BanSource
+	1,  // 1: svc.node.v1.BanBatch.upserts:type_name -> svc.node.v1.Ban
+	4,  // 2: svc.node.v1.BanBatch.lifted_own:type_name -> svc.node.v1.OwnBanLift
+	2,  // 3: svc.node.v1.GetBansRequest.after:type_name -> svc.node.v1.BanPosition
+	2,  // 4: svc.node.v1.GetBansResponse.position:type_name -> svc.node.v1.BanPosition
+	1,  // 5: svc.node.v1.GetBansResponse.upserts:type_name -> svc.node.v1.Ban
+	4,  // 6: svc.node.v1.GetBansResponse.lifted_own:type_name -> svc.node.v1.OwnBanLift
+	7,  // 7: svc.node.v1.ReportBansRequest.bans:type_name -> svc.node.v1.OwnBan
+	1,  // 8: svc.node.v1.ReportLostBansRequest.bans:type_name -> svc.node.v1.Ban
+	2,  // 9: svc.node.v1.BanStatus.position:type_name -> svc.node.v1.BanPosition
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_svc_node_v1_bans_proto_init() }
@@ -975,14 +1084,14 @@ func file_svc_node_v1_bans_proto_init() {
 	if File_svc_node_v1_bans_proto != nil {
 		return
 	}
-	file_svc_node_v1_bans_proto_msgTypes[9].OneofWrappers = []any{}
+	file_svc_node_v1_bans_proto_msgTypes[11].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_svc_node_v1_bans_proto_rawDesc), len(file_svc_node_v1_bans_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   10,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

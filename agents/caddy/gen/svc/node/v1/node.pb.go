@@ -3303,7 +3303,7 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\x15RULE_EVENT_CHALLENGED\x10\x04\x12\x19\n" +
 	"\x15RULE_EVENT_REDIRECTED\x10\x05\x12\x16\n" +
 	"\x12RULE_EVENT_APPLIED\x10\x06\x12\x1a\n" +
-	"\x16RULE_EVENT_WAF_MATCHED\x10\a2\xf3\x0e\n" +
+	"\x16RULE_EVENT_WAF_MATCHED\x10\a2\xce\x0f\n" +
 	"\vNodeService\x12A\n" +
 	"\x06Enroll\x12\x1a.svc.node.v1.EnrollRequest\x1a\x1b.svc.node.v1.EnrollResponse\x12_\n" +
 	"\x10RenewCertificate\x12$.svc.node.v1.RenewCertificateRequest\x1a%.svc.node.v1.RenewCertificateResponse\x12=\n" +
@@ -3313,7 +3313,8 @@ const file_svc_node_v1_node_proto_rawDesc = "" +
 	"\tGetConfig\x12\x1d.svc.node.v1.GetConfigRequest\x1a\x1e.svc.node.v1.GetConfigResponse\x12D\n" +
 	"\aGetBans\x12\x1b.svc.node.v1.GetBansRequest\x1a\x1c.svc.node.v1.GetBansResponse\x12M\n" +
 	"\n" +
-	"ReportBans\x12\x1e.svc.node.v1.ReportBansRequest\x1a\x1f.svc.node.v1.ReportBansResponse\x12P\n" +
+	"ReportBans\x12\x1e.svc.node.v1.ReportBansRequest\x1a\x1f.svc.node.v1.ReportBansResponse\x12Y\n" +
+	"\x0eReportLostBans\x12\".svc.node.v1.ReportLostBansRequest\x1a#.svc.node.v1.ReportLostBansResponse\x12P\n" +
 	"\vReportStats\x12\x1f.svc.node.v1.ReportStatsRequest\x1a .svc.node.v1.ReportStatsResponse\x12_\n" +
 	"\x10GetChallengeKeys\x12$.svc.node.v1.GetChallengeKeysRequest\x1a%.svc.node.v1.GetChallengeKeysResponse\x12\\\n" +
 	"\x0fGetCertificates\x12#.svc.node.v1.GetCertificatesRequest\x1a$.svc.node.v1.GetCertificatesResponse\x12k\n" +
@@ -3395,35 +3396,37 @@ var file_svc_node_v1_node_proto_goTypes = []any{
 	(*GetConfigRequest)(nil),             // 46: svc.node.v1.GetConfigRequest
 	(*GetBansRequest)(nil),               // 47: svc.node.v1.GetBansRequest
 	(*ReportBansRequest)(nil),            // 48: svc.node.v1.ReportBansRequest
-	(*GetChallengeKeysRequest)(nil),      // 49: svc.node.v1.GetChallengeKeysRequest
-	(*GetCertificatesRequest)(nil),       // 50: svc.node.v1.GetCertificatesRequest
-	(*GetSessionTicketKeysRequest)(nil),  // 51: svc.node.v1.GetSessionTicketKeysRequest
-	(*GetAcmeTokensRequest)(nil),         // 52: svc.node.v1.GetAcmeTokensRequest
-	(*GetFeedRequest)(nil),               // 53: svc.node.v1.GetFeedRequest
-	(*ReportSecurityRequest)(nil),        // 54: svc.node.v1.ReportSecurityRequest
-	(*TakeTasksRequest)(nil),             // 55: svc.node.v1.TakeTasksRequest
-	(*ReportTasksRequest)(nil),           // 56: svc.node.v1.ReportTasksRequest
-	(*GetPrefetchRequest)(nil),           // 57: svc.node.v1.GetPrefetchRequest
-	(*GetPurgeSecretRequest)(nil),        // 58: svc.node.v1.GetPurgeSecretRequest
-	(*SubmitPurgeRequest)(nil),           // 59: svc.node.v1.SubmitPurgeRequest
-	(*ReportLogsRequest)(nil),            // 60: svc.node.v1.ReportLogsRequest
-	(*ReportLogTailRequest)(nil),         // 61: svc.node.v1.ReportLogTailRequest
-	(*GetConfigResponse)(nil),            // 62: svc.node.v1.GetConfigResponse
-	(*GetBansResponse)(nil),              // 63: svc.node.v1.GetBansResponse
-	(*ReportBansResponse)(nil),           // 64: svc.node.v1.ReportBansResponse
-	(*GetChallengeKeysResponse)(nil),     // 65: svc.node.v1.GetChallengeKeysResponse
-	(*GetCertificatesResponse)(nil),      // 66: svc.node.v1.GetCertificatesResponse
-	(*GetSessionTicketKeysResponse)(nil), // 67: svc.node.v1.GetSessionTicketKeysResponse
-	(*GetAcmeTokensResponse)(nil),        // 68: svc.node.v1.GetAcmeTokensResponse
-	(*GetFeedResponse)(nil),              // 69: svc.node.v1.GetFeedResponse
-	(*ReportSecurityResponse)(nil),       // 70: svc.node.v1.ReportSecurityResponse
-	(*TakeTasksResponse)(nil),            // 71: svc.node.v1.TakeTasksResponse
-	(*ReportTasksResponse)(nil),          // 72: svc.node.v1.ReportTasksResponse
-	(*GetPrefetchResponse)(nil),          // 73: svc.node.v1.GetPrefetchResponse
-	(*GetPurgeSecretResponse)(nil),       // 74: svc.node.v1.GetPurgeSecretResponse
-	(*SubmitPurgeResponse)(nil),          // 75: svc.node.v1.SubmitPurgeResponse
-	(*ReportLogsResponse)(nil),           // 76: svc.node.v1.ReportLogsResponse
-	(*ReportLogTailResponse)(nil),        // 77: svc.node.v1.ReportLogTailResponse
+	(*ReportLostBansRequest)(nil),        // 49: svc.node.v1.ReportLostBansRequest
+	(*GetChallengeKeysRequest)(nil),      // 50: svc.node.v1.GetChallengeKeysRequest
+	(*GetCertificatesRequest)(nil),       // 51: svc.node.v1.GetCertificatesRequest
+	(*GetSessionTicketKeysRequest)(nil),  // 52: svc.node.v1.GetSessionTicketKeysRequest
+	(*GetAcmeTokensRequest)(nil),         // 53: svc.node.v1.GetAcmeTokensRequest
+	(*GetFeedRequest)(nil),               // 54: svc.node.v1.GetFeedRequest
+	(*ReportSecurityRequest)(nil),        // 55: svc.node.v1.ReportSecurityRequest
+	(*TakeTasksRequest)(nil),             // 56: svc.node.v1.TakeTasksRequest
+	(*ReportTasksRequest)(nil),           // 57: svc.node.v1.ReportTasksRequest
+	(*GetPrefetchRequest)(nil),           // 58: svc.node.v1.GetPrefetchRequest
+	(*GetPurgeSecretRequest)(nil),        // 59: svc.node.v1.GetPurgeSecretRequest
+	(*SubmitPurgeRequest)(nil),           // 60: svc.node.v1.SubmitPurgeRequest
+	(*ReportLogsRequest)(nil),            // 61: svc.node.v1.ReportLogsRequest
+	(*ReportLogTailRequest)(nil),         // 62: svc.node.v1.ReportLogTailRequest
+	(*GetConfigResponse)(nil),            // 63: svc.node.v1.GetConfigResponse
+	(*GetBansResponse)(nil),              // 64: svc.node.v1.GetBansResponse
+	(*ReportBansResponse)(nil),           // 65: svc.node.v1.ReportBansResponse
+	(*ReportLostBansResponse)(nil),       // 66: svc.node.v1.ReportLostBansResponse
+	(*GetChallengeKeysResponse)(nil),     // 67: svc.node.v1.GetChallengeKeysResponse
+	(*GetCertificatesResponse)(nil),      // 68: svc.node.v1.GetCertificatesResponse
+	(*GetSessionTicketKeysResponse)(nil), // 69: svc.node.v1.GetSessionTicketKeysResponse
+	(*GetAcmeTokensResponse)(nil),        // 70: svc.node.v1.GetAcmeTokensResponse
+	(*GetFeedResponse)(nil),              // 71: svc.node.v1.GetFeedResponse
+	(*ReportSecurityResponse)(nil),       // 72: svc.node.v1.ReportSecurityResponse
+	(*TakeTasksResponse)(nil),            // 73: svc.node.v1.TakeTasksResponse
+	(*ReportTasksResponse)(nil),          // 74: svc.node.v1.ReportTasksResponse
+	(*GetPrefetchResponse)(nil),          // 75: svc.node.v1.GetPrefetchResponse
+	(*GetPurgeSecretResponse)(nil),       // 76: svc.node.v1.GetPurgeSecretResponse
+	(*SubmitPurgeResponse)(nil),          // 77: svc.node.v1.SubmitPurgeResponse
+	(*ReportLogsResponse)(nil),           // 78: svc.node.v1.ReportLogsResponse
+	(*ReportLogTailResponse)(nil),        // 79: svc.node.v1.ReportLogTailResponse
 }
 var file_svc_node_v1_node_proto_depIdxs = []int32{
 	6,  // 0: svc.node.v1.EnrollRequest.info:type_name -> svc.node.v1.NodeInfo
@@ -3487,46 +3490,48 @@ var file_svc_node_v1_node_proto_depIdxs = []int32{
 	46, // 58: svc.node.v1.NodeService.GetConfig:input_type -> svc.node.v1.GetConfigRequest
 	47, // 59: svc.node.v1.NodeService.GetBans:input_type -> svc.node.v1.GetBansRequest
 	48, // 60: svc.node.v1.NodeService.ReportBans:input_type -> svc.node.v1.ReportBansRequest
-	31, // 61: svc.node.v1.NodeService.ReportStats:input_type -> svc.node.v1.ReportStatsRequest
-	49, // 62: svc.node.v1.NodeService.GetChallengeKeys:input_type -> svc.node.v1.GetChallengeKeysRequest
-	50, // 63: svc.node.v1.NodeService.GetCertificates:input_type -> svc.node.v1.GetCertificatesRequest
-	51, // 64: svc.node.v1.NodeService.GetSessionTicketKeys:input_type -> svc.node.v1.GetSessionTicketKeysRequest
-	52, // 65: svc.node.v1.NodeService.GetAcmeTokens:input_type -> svc.node.v1.GetAcmeTokensRequest
-	53, // 66: svc.node.v1.NodeService.GetFeed:input_type -> svc.node.v1.GetFeedRequest
-	54, // 67: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
-	20, // 68: svc.node.v1.NodeService.ReportVitals:input_type -> svc.node.v1.ReportVitalsRequest
-	55, // 69: svc.node.v1.NodeService.TakeTasks:input_type -> svc.node.v1.TakeTasksRequest
-	56, // 70: svc.node.v1.NodeService.ReportTasks:input_type -> svc.node.v1.ReportTasksRequest
-	57, // 71: svc.node.v1.NodeService.GetPrefetch:input_type -> svc.node.v1.GetPrefetchRequest
-	58, // 72: svc.node.v1.NodeService.GetPurgeSecret:input_type -> svc.node.v1.GetPurgeSecretRequest
-	59, // 73: svc.node.v1.NodeService.SubmitPurge:input_type -> svc.node.v1.SubmitPurgeRequest
-	60, // 74: svc.node.v1.NodeService.ReportLogs:input_type -> svc.node.v1.ReportLogsRequest
-	61, // 75: svc.node.v1.NodeService.ReportLogTail:input_type -> svc.node.v1.ReportLogTailRequest
-	3,  // 76: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
-	5,  // 77: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
-	10, // 78: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
-	18, // 79: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
-	30, // 80: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
-	62, // 81: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
-	63, // 82: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
-	64, // 83: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
-	32, // 84: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
-	65, // 85: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
-	66, // 86: svc.node.v1.NodeService.GetCertificates:output_type -> svc.node.v1.GetCertificatesResponse
-	67, // 87: svc.node.v1.NodeService.GetSessionTicketKeys:output_type -> svc.node.v1.GetSessionTicketKeysResponse
-	68, // 88: svc.node.v1.NodeService.GetAcmeTokens:output_type -> svc.node.v1.GetAcmeTokensResponse
-	69, // 89: svc.node.v1.NodeService.GetFeed:output_type -> svc.node.v1.GetFeedResponse
-	70, // 90: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
-	21, // 91: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
-	71, // 92: svc.node.v1.NodeService.TakeTasks:output_type -> svc.node.v1.TakeTasksResponse
-	72, // 93: svc.node.v1.NodeService.ReportTasks:output_type -> svc.node.v1.ReportTasksResponse
-	73, // 94: svc.node.v1.NodeService.GetPrefetch:output_type -> svc.node.v1.GetPrefetchResponse
-	74, // 95: svc.node.v1.NodeService.GetPurgeSecret:output_type -> svc.node.v1.GetPurgeSecretResponse
-	75, // 96: svc.node.v1.NodeService.SubmitPurge:output_type -> svc.node.v1.SubmitPurgeResponse
-	76, // 97: svc.node.v1.NodeService.ReportLogs:output_type -> svc.node.v1.ReportLogsResponse
-	77, // 98: svc.node.v1.NodeService.ReportLogTail:output_type -> svc.node.v1.ReportLogTailResponse
-	76, // [76:99] is the sub-list for method output_type
-	53, // [53:76] is the sub-list for method input_type
+	49, // 61: svc.node.v1.NodeService.ReportLostBans:input_type -> svc.node.v1.ReportLostBansRequest
+	31, // 62: svc.node.v1.NodeService.ReportStats:input_type -> svc.node.v1.ReportStatsRequest
+	50, // 63: svc.node.v1.NodeService.GetChallengeKeys:input_type -> svc.node.v1.GetChallengeKeysRequest
+	51, // 64: svc.node.v1.NodeService.GetCertificates:input_type -> svc.node.v1.GetCertificatesRequest
+	52, // 65: svc.node.v1.NodeService.GetSessionTicketKeys:input_type -> svc.node.v1.GetSessionTicketKeysRequest
+	53, // 66: svc.node.v1.NodeService.GetAcmeTokens:input_type -> svc.node.v1.GetAcmeTokensRequest
+	54, // 67: svc.node.v1.NodeService.GetFeed:input_type -> svc.node.v1.GetFeedRequest
+	55, // 68: svc.node.v1.NodeService.ReportSecurity:input_type -> svc.node.v1.ReportSecurityRequest
+	20, // 69: svc.node.v1.NodeService.ReportVitals:input_type -> svc.node.v1.ReportVitalsRequest
+	56, // 70: svc.node.v1.NodeService.TakeTasks:input_type -> svc.node.v1.TakeTasksRequest
+	57, // 71: svc.node.v1.NodeService.ReportTasks:input_type -> svc.node.v1.ReportTasksRequest
+	58, // 72: svc.node.v1.NodeService.GetPrefetch:input_type -> svc.node.v1.GetPrefetchRequest
+	59, // 73: svc.node.v1.NodeService.GetPurgeSecret:input_type -> svc.node.v1.GetPurgeSecretRequest
+	60, // 74: svc.node.v1.NodeService.SubmitPurge:input_type -> svc.node.v1.SubmitPurgeRequest
+	61, // 75: svc.node.v1.NodeService.ReportLogs:input_type -> svc.node.v1.ReportLogsRequest
+	62, // 76: svc.node.v1.NodeService.ReportLogTail:input_type -> svc.node.v1.ReportLogTailRequest
+	3,  // 77: svc.node.v1.NodeService.Enroll:output_type -> svc.node.v1.EnrollResponse
+	5,  // 78: svc.node.v1.NodeService.RenewCertificate:output_type -> svc.node.v1.RenewCertificateResponse
+	10, // 79: svc.node.v1.NodeService.Watch:output_type -> svc.node.v1.WatchEvent
+	18, // 80: svc.node.v1.NodeService.Heartbeat:output_type -> svc.node.v1.HeartbeatResponse
+	30, // 81: svc.node.v1.NodeService.Applied:output_type -> svc.node.v1.AppliedResponse
+	63, // 82: svc.node.v1.NodeService.GetConfig:output_type -> svc.node.v1.GetConfigResponse
+	64, // 83: svc.node.v1.NodeService.GetBans:output_type -> svc.node.v1.GetBansResponse
+	65, // 84: svc.node.v1.NodeService.ReportBans:output_type -> svc.node.v1.ReportBansResponse
+	66, // 85: svc.node.v1.NodeService.ReportLostBans:output_type -> svc.node.v1.ReportLostBansResponse
+	32, // 86: svc.node.v1.NodeService.ReportStats:output_type -> svc.node.v1.ReportStatsResponse
+	67, // 87: svc.node.v1.NodeService.GetChallengeKeys:output_type -> svc.node.v1.GetChallengeKeysResponse
+	68, // 88: svc.node.v1.NodeService.GetCertificates:output_type -> svc.node.v1.GetCertificatesResponse
+	69, // 89: svc.node.v1.NodeService.GetSessionTicketKeys:output_type -> svc.node.v1.GetSessionTicketKeysResponse
+	70, // 90: svc.node.v1.NodeService.GetAcmeTokens:output_type -> svc.node.v1.GetAcmeTokensResponse
+	71, // 91: svc.node.v1.NodeService.GetFeed:output_type -> svc.node.v1.GetFeedResponse
+	72, // 92: svc.node.v1.NodeService.ReportSecurity:output_type -> svc.node.v1.ReportSecurityResponse
+	21, // 93: svc.node.v1.NodeService.ReportVitals:output_type -> svc.node.v1.ReportVitalsResponse
+	73, // 94: svc.node.v1.NodeService.TakeTasks:output_type -> svc.node.v1.TakeTasksResponse
+	74, // 95: svc.node.v1.NodeService.ReportTasks:output_type -> svc.node.v1.ReportTasksResponse
+	75, // 96: svc.node.v1.NodeService.GetPrefetch:output_type -> svc.node.v1.GetPrefetchResponse
+	76, // 97: svc.node.v1.NodeService.GetPurgeSecret:output_type -> svc.node.v1.GetPurgeSecretResponse
+	77, // 98: svc.node.v1.NodeService.SubmitPurge:output_type -> svc.node.v1.SubmitPurgeResponse
+	78, // 99: svc.node.v1.NodeService.ReportLogs:output_type -> svc.node.v1.ReportLogsResponse
+	79, // 100: svc.node.v1.NodeService.ReportLogTail:output_type -> svc.node.v1.ReportLogTailResponse
+	77, // [77:101] is the sub-list for method output_type
+	53, // [53:77] is the sub-list for method input_type
 	53, // [53:53] is the sub-list for extension type_name
 	53, // [53:53] is the sub-list for extension extendee
 	0,  // [0:53] is the sub-list for field type_name

@@ -52,6 +52,9 @@ const (
 	NodeServiceGetBansProcedure = "/svc.node.v1.NodeService/GetBans"
 	// NodeServiceReportBansProcedure is the fully-qualified name of the NodeService's ReportBans RPC.
 	NodeServiceReportBansProcedure = "/svc.node.v1.NodeService/ReportBans"
+	// NodeServiceReportLostBansProcedure is the fully-qualified name of the NodeService's
+	// ReportLostBans RPC.
+	NodeServiceReportLostBansProcedure = "/svc.node.v1.NodeService/ReportLostBans"
 	// NodeServiceReportStatsProcedure is the fully-qualified name of the NodeService's ReportStats RPC.
 	NodeServiceReportStatsProcedure = "/svc.node.v1.NodeService/ReportStats"
 	// NodeServiceGetChallengeKeysProcedure is the fully-qualified name of the NodeService's
@@ -107,6 +110,8 @@ type NodeServiceClient interface {
 	GetConfig(context.Context, *connect.Request[v1.GetConfigRequest]) (*connect.Response[v1.GetConfigResponse], error)
 	GetBans(context.Context, *connect.Request[v1.GetBansRequest]) (*connect.Response[v1.GetBansResponse], error)
 	ReportBans(context.Context, *connect.Request[v1.ReportBansRequest]) (*connect.Response[v1.ReportBansResponse], error)
+	// After a restore of the console's database, where it took bans from the node. Refused from a node of another history.
+	ReportLostBans(context.Context, *connect.Request[v1.ReportLostBansRequest]) (*connect.Response[v1.ReportLostBansResponse], error)
 	ReportStats(context.Context, *connect.Request[v1.ReportStatsRequest]) (*connect.Response[v1.ReportStatsResponse], error)
 	GetChallengeKeys(context.Context, *connect.Request[v1.GetChallengeKeysRequest]) (*connect.Response[v1.GetChallengeKeysResponse], error)
 	// Certificates with their keys, for nodes whose cluster's configuration names them.
@@ -193,6 +198,12 @@ func NewNodeServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			httpClient,
 			baseURL+NodeServiceReportBansProcedure,
 			connect.WithSchema(nodeServiceMethods.ByName("ReportBans")),
+			connect.WithClientOptions(opts...),
+		),
+		reportLostBans: connect.NewClient[v1.ReportLostBansRequest, v1.ReportLostBansResponse](
+			httpClient,
+			baseURL+NodeServiceReportLostBansProcedure,
+			connect.WithSchema(nodeServiceMethods.ByName("ReportLostBans")),
 			connect.WithClientOptions(opts...),
 		),
 		reportStats: connect.NewClient[v1.ReportStatsRequest, v1.ReportStatsResponse](
@@ -298,6 +309,7 @@ type nodeServiceClient struct {
 	getConfig            *connect.Client[v1.GetConfigRequest, v1.GetConfigResponse]
 	getBans              *connect.Client[v1.GetBansRequest, v1.GetBansResponse]
 	reportBans           *connect.Client[v1.ReportBansRequest, v1.ReportBansResponse]
+	reportLostBans       *connect.Client[v1.ReportLostBansRequest, v1.ReportLostBansResponse]
 	reportStats          *connect.Client[v1.ReportStatsRequest, v1.ReportStatsResponse]
 	getChallengeKeys     *connect.Client[v1.GetChallengeKeysRequest, v1.GetChallengeKeysResponse]
 	getCertificates      *connect.Client[v1.GetCertificatesRequest, v1.GetCertificatesResponse]
@@ -353,6 +365,11 @@ func (c *nodeServiceClient) GetBans(ctx context.Context, req *connect.Request[v1
 // ReportBans calls svc.node.v1.NodeService.ReportBans.
 func (c *nodeServiceClient) ReportBans(ctx context.Context, req *connect.Request[v1.ReportBansRequest]) (*connect.Response[v1.ReportBansResponse], error) {
 	return c.reportBans.CallUnary(ctx, req)
+}
+
+// ReportLostBans calls svc.node.v1.NodeService.ReportLostBans.
+func (c *nodeServiceClient) ReportLostBans(ctx context.Context, req *connect.Request[v1.ReportLostBansRequest]) (*connect.Response[v1.ReportLostBansResponse], error) {
+	return c.reportLostBans.CallUnary(ctx, req)
 }
 
 // ReportStats calls svc.node.v1.NodeService.ReportStats.
@@ -445,6 +462,8 @@ type NodeServiceHandler interface {
 	GetConfig(context.Context, *connect.Request[v1.GetConfigRequest]) (*connect.Response[v1.GetConfigResponse], error)
 	GetBans(context.Context, *connect.Request[v1.GetBansRequest]) (*connect.Response[v1.GetBansResponse], error)
 	ReportBans(context.Context, *connect.Request[v1.ReportBansRequest]) (*connect.Response[v1.ReportBansResponse], error)
+	// After a restore of the console's database, where it took bans from the node. Refused from a node of another history.
+	ReportLostBans(context.Context, *connect.Request[v1.ReportLostBansRequest]) (*connect.Response[v1.ReportLostBansResponse], error)
 	ReportStats(context.Context, *connect.Request[v1.ReportStatsRequest]) (*connect.Response[v1.ReportStatsResponse], error)
 	GetChallengeKeys(context.Context, *connect.Request[v1.GetChallengeKeysRequest]) (*connect.Response[v1.GetChallengeKeysResponse], error)
 	// Certificates with their keys, for nodes whose cluster's configuration names them.
@@ -527,6 +546,12 @@ func NewNodeServiceHandler(svc NodeServiceHandler, opts ...connect.HandlerOption
 		NodeServiceReportBansProcedure,
 		svc.ReportBans,
 		connect.WithSchema(nodeServiceMethods.ByName("ReportBans")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeServiceReportLostBansHandler := connect.NewUnaryHandler(
+		NodeServiceReportLostBansProcedure,
+		svc.ReportLostBans,
+		connect.WithSchema(nodeServiceMethods.ByName("ReportLostBans")),
 		connect.WithHandlerOptions(opts...),
 	)
 	nodeServiceReportStatsHandler := connect.NewUnaryHandler(
@@ -637,6 +662,8 @@ func NewNodeServiceHandler(svc NodeServiceHandler, opts ...connect.HandlerOption
 			nodeServiceGetBansHandler.ServeHTTP(w, r)
 		case NodeServiceReportBansProcedure:
 			nodeServiceReportBansHandler.ServeHTTP(w, r)
+		case NodeServiceReportLostBansProcedure:
+			nodeServiceReportLostBansHandler.ServeHTTP(w, r)
 		case NodeServiceReportStatsProcedure:
 			nodeServiceReportStatsHandler.ServeHTTP(w, r)
 		case NodeServiceGetChallengeKeysProcedure:
@@ -706,6 +733,10 @@ func (UnimplementedNodeServiceHandler) GetBans(context.Context, *connect.Request
 
 func (UnimplementedNodeServiceHandler) ReportBans(context.Context, *connect.Request[v1.ReportBansRequest]) (*connect.Response[v1.ReportBansResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.node.v1.NodeService.ReportBans is not implemented"))
+}
+
+func (UnimplementedNodeServiceHandler) ReportLostBans(context.Context, *connect.Request[v1.ReportLostBansRequest]) (*connect.Response[v1.ReportLostBansResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("svc.node.v1.NodeService.ReportLostBans is not implemented"))
 }
 
 func (UnimplementedNodeServiceHandler) ReportStats(context.Context, *connect.Request[v1.ReportStatsRequest]) (*connect.Response[v1.ReportStatsResponse], error) {
