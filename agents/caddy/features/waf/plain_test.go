@@ -69,6 +69,8 @@ func TestAttacksInWhatIsHarmless(t *testing.T) {
 		{name: "Chinese in elements", body: "q=" + url.QueryEscape("<b>刾</b>刾>"), fields: []string{form}},
 		{name: "elements of other bytes", body: "q=%BCscript%BEalert(1)%BC/script%BE", fields: []string{form}, attack: true},
 		{name: "the same bytes, as characters", body: "q=%C2%BCscript%C2%BEalert(1)", fields: []string{form}, attack: true},
+		{name: "letters with these bytes", body: "q=" + url.QueryEscape("мscriptоalert(¢XSS¢)м/scriptо"), fields: []string{form}, attack: true},
+		{name: "a unit with these bytes", body: "q=" + url.QueryEscape("5 м/с, около 10 м/с, 3 μs <b>może</b> że Ž>"), fields: []string{form}},
 		{name: "letters that have these bytes", body: "q=" + url.QueryEscape("Новый <a href=\"/a\">формат</a> и für Ž script o"), fields: []string{form}},
 		{name: "a character as GBK", body: "q=%8A%D1&n=%D2%BB%8A%D1+1", fields: []string{"Content-Type: application/x-www-form-urlencoded; charset=gbk"}},
 		{name: "a character", body: "q=" + url.QueryEscape("娧") + "&n=%u5A27", fields: []string{form}},

@@ -113,12 +113,33 @@ func (o rx) evaluate(tx plugintypes.TransactionState, value string) bool {
 	return true
 }
 
-// withoutCharacters leaves out characters beyond Latin-1: the two marks, written in UTF-8, are in it.
+// lastOfTwoBytes is the last character that UTF-8 writes in two bytes.
+const lastOfTwoBytes = 0x7ff
+
+// hasMark reports whether a letter stands before the name of an element whose second byte some programs take for "<". It is
+// one of Cyrillic and later scripts: Latin letters and a Greek "mu" do stand before others.
+func hasMark(text string) bool {
+	for i := 1; i+1 < len(text); i++ {
+		if text[i] != 0xbc || text[i-1] < 0xd0 || text[i-1] > 0xdf {
+			continue
+		}
+		if rest := strings.TrimPrefix(text[i+1:], "/"); rest != "" && rest[0]|0x20 >= 'a' && rest[0]|0x20 <= 'z' {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutCharacters leaves out characters beyond Latin-1: the two marks, written in UTF-8, are in it. Other letters of two
+// bytes are left out where none stands like a mark.
 func withoutCharacters(text string) string {
-	out := make([]byte, 0, len(text))
+	out, most := make([]byte, 0, len(text)), rune(unicode.MaxLatin1)
+	if hasMark(text) {
+		most = lastOfTwoBytes
+	}
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRuneInString(text[i:])
-		if size == 1 || r <= unicode.MaxLatin1 {
+		if size == 1 || r <= most {
 			out = append(out, text[i:i+size]...)
 		}
 		i += size
