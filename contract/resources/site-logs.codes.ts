@@ -7,6 +7,10 @@ export const errors = {
     400,
     'The header in `data.name` often carries credentials and is never logged. Remove it from `logHeaders`.',
   ),
+  LOG_UNTIL_INVALID: entry(
+    400,
+    '`sampleUntil` must be later than now, and not later than `data.latest`. For sampling without an end, use null.',
+  ),
   LOG_RANGE_INVALID: entry(
     400,
     '`from` must be before `to` and not before `data.earliest`, the first day that is kept; `to` is at most 5 minutes ahead.',

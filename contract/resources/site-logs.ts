@@ -6,6 +6,8 @@ import { settings } from '../settings.ts';
 
 export const MAX_SAMPLE_RATE = 10_000;
 export const MAX_LOGGED_HEADERS = 8;
+/** `sampleUntil` is at most so far ahead. */
+export const MAX_SAMPLE_DAYS = 30;
 /** Logged for no site. */
 export const SECRET_HEADERS = ['authorization', 'cookie', 'proxy-authorization'] as const;
 
@@ -16,6 +18,12 @@ const fields = {
     examples: [100],
     description: 'Share of requests that are logged, in parts per 10,000; 0: none, 10000: all.',
   }),
+  sampleUntil: {
+    ...Nullable(Timestamp),
+    description:
+      'When the console sets `sampleRate` back to 0, at most 30 days ahead; null: it stays. Always null while ' +
+      '`sampleRate` is 0.',
+  },
   logBlocked: Type.Boolean({
     description:
       'Whether requests that the node refused are logged whatever `sampleRate` says, at most 100 a second and node.',
@@ -46,6 +54,7 @@ export type LogsOfSite = Static<typeof LogsOfSite>;
 /** What a site has until it is changed. */
 export const DEFAULT_LOGS: LogsOfSite = {
   sampleRate: 0,
+  sampleUntil: null,
   logBlocked: false,
   logQuery: false,
   logHeaders: [],
@@ -64,6 +73,7 @@ export const siteLogs = resource(
     saves: 'Replaces the log settings of a site; omitted fields return to their defaults.',
     change: {
       sampleRate: { ...given.sampleRate, default: DEFAULT_LOGS.sampleRate },
+      sampleUntil: { ...given.sampleUntil, default: DEFAULT_LOGS.sampleUntil },
       logBlocked: { ...given.logBlocked, default: DEFAULT_LOGS.logBlocked },
       logQuery: { ...given.logQuery, default: DEFAULT_LOGS.logQuery },
       logHeaders: { ...given.logHeaders, default: DEFAULT_LOGS.logHeaders },
@@ -80,6 +90,6 @@ export const siteLogs = resource(
     }),
     audit: 'site.logs_configure',
     errors: ['SITE_NOT_FOUND'],
-    saveErrors: ['LOG_HEADER_FORBIDDEN', 'UPDATED_AT_MISMATCH'],
+    saveErrors: ['LOG_HEADER_FORBIDDEN', 'LOG_UNTIL_INVALID', 'UPDATED_AT_MISMATCH'],
   }),
 );

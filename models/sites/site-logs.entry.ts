@@ -21,7 +21,8 @@ export const siteLogsKind = siteSettingsKind<LogsOfSite>(SITE_LOGS_KIND, SAVED, 
 /** The entry of a site's settings; null for those that do what the defaults do. */
 export function compileLogs(settings: LogsOfSite): CompiledEntry | null {
   if (isDeepStrictEqual(settings, DEFAULT_LOGS)) return null;
-  const { logHeaders: headers, ...fields } = settings;
+  // Nodes know no end: the console ends it.
+  const { logHeaders: headers, sampleUntil: _, ...fields } = settings;
   return {
     body: toBinary(SiteLogsSchema, create(SiteLogsSchema, { ...fields, headers })),
     features: ['access-logs-v1'],

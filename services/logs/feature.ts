@@ -1,15 +1,17 @@
 import { DEFAULT_LOGS, type LogsOfSite } from '../../contract/resources/site-logs.ts';
 import type { ServiceFeature } from '../../mixins/service-feature.ts';
-import { HOUR_MS, MINUTE_MS } from '../../mixins/sweep.ts';
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../mixins/sweep.ts';
 import { nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { sweepGoneSites, sweepLogs } from '../../models/logs/log-days.ts';
 import { SITE_LOGS_KIND } from '../../models/sites/site-logs.entry.ts';
 import { readSiteSetting, writeSiteSetting } from '../../models/sites/site-setting.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import { endSampling } from './end-sampling.ts';
 
 export const feature = {
   jobs: [
     { name: 'request-log-days', everyMs: 5 * MINUTE_MS, run: keepLogDays },
+    { name: 'request-log-sampling', everyMs: 15 * SECOND_MS, run: endSampling },
     {
       name: 'request-log-gone-sites',
       everyMs: HOUR_MS,

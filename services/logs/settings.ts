@@ -1,13 +1,20 @@
 // Which requests of a site are logged, read and replaced.
 import { fail } from '../../contract/errors.ts';
 import type { Input, Output } from '../../contract/procedure.ts';
-import { DEFAULT_LOGS, type LogsOfSite, SECRET_HEADERS, type siteLogs } from '../../contract/resources/site-logs.ts';
+import {
+  DEFAULT_LOGS,
+  type LogsOfSite,
+  MAX_SAMPLE_DAYS,
+  SECRET_HEADERS,
+  type siteLogs,
+} from '../../contract/resources/site-logs.ts';
 import { getSiteSetting, replaceSiteSetting, type SettingOfSites } from '../../mixins/site-setting.ts';
+import { DAY_MS } from '../../models/db/partitions.ts';
 import { compileLogs, SITE_LOGS_KIND } from '../../models/sites/site-logs.entry.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
-const SETTING: SettingOfSites<LogsOfSite> = {
+export const SITE_LOGS: SettingOfSites<LogsOfSite> = {
   table: 'site_logs',
   defaults: DEFAULT_LOGS,
   kind: SITE_LOGS_KIND,
@@ -21,7 +28,7 @@ export function getLogSettings(
   runtime: Runtime,
   { id }: Input<typeof siteLogs.get>,
 ): Promise<Output<typeof siteLogs.get>> {
-  return getSiteSetting(runtime, SETTING, id);
+  return getSiteSetting(runtime, SITE_LOGS, id);
 }
 
 /** Throws the contract's errors. */
@@ -35,5 +42,15 @@ export function setLogSettings(
   const logHeaders = [...new Set(given.logHeaders.map((name) => name.toLowerCase()))];
   const name = logHeaders.find((each) => SECRET_HEADERS.some((secret) => secret === each));
   if (name !== undefined) fail('LOG_HEADER_FORBIDDEN', { name });
-  return replaceSiteSetting(runtime, call, SETTING, { id, settings: { ...given, logHeaders }, expectedUpdatedAt });
+  const settings = { ...given, logHeaders, sampleUntil: endOf(given) };
+  return replaceSiteSetting(runtime, call, SITE_LOGS, { id, settings, expectedUpdatedAt });
+}
+
+/** Throws LOG_UNTIL_INVALID. */
+function endOf({ sampleRate, sampleUntil }: LogsOfSite): string | null {
+  if (sampleRate === 0 || sampleUntil === null) return null;
+  const [now, until] = [Date.now(), Date.parse(sampleUntil)];
+  const latest = now + MAX_SAMPLE_DAYS * DAY_MS;
+  if (!(until > now && until <= latest)) fail('LOG_UNTIL_INVALID', { latest: new Date(latest).toISOString() });
+  return new Date(until).toISOString();
 }

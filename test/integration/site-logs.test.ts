@@ -3,6 +3,7 @@ import { fromBinary, toJson } from '@bufbuild/protobuf';
 import test from 'ava';
 import { DEFAULT_LOGS } from '../../contract/resources/site-logs.ts';
 import { SiteLogsSchema } from '../../proto/gen/svc/config/v1/logs_pb.js';
+import { endSampling } from '../../services/logs/end-sampling.ts';
 import { startTestConsole, type TestConsole } from '../helpers/console.ts';
 import { Api } from '../helpers/resources.ts';
 
@@ -66,4 +67,28 @@ test('headers that carry credentials, and values beyond the limits, are refused'
     t.like(await api.call('PUT', path, body), { status: 400 }, JSON.stringify(body));
   t.like(await api.call('GET', '/sites/none/logs/settings'), { status: 404, body: { code: 'SITE_NOT_FOUND' } });
   t.like(await api.call('PUT', '/sites/none/logs/settings', {}), { status: 404, body: { code: 'SITE_NOT_FOUND' } });
+});
+
+test('sampling until a time ends then, and everything else stays', async (t) => {
+  const id = await newSite();
+  const path = `/sites/${id}/logs/settings`;
+  const day = 86_400_000;
+  for (const ahead of [-1000, 31 * day]) {
+    const refused = await api.call('PUT', path, {
+      sampleRate: 1,
+      sampleUntil: new Date(Date.now() + ahead).toISOString(),
+    });
+    t.like(refused, { status: 400, body: { code: 'LOG_UNTIL_INVALID' } });
+  }
+  const until = new Date(Date.now() + 3_600_000).toISOString();
+  t.like(await api.ok('PUT', path, { sampleRate: 0, sampleUntil: until }), { sampleUntil: null });
+  t.like(await api.ok('PUT', path, { sampleRate: 100, sampleUntil: until, logQuery: true }), { sampleUntil: until });
+  const { runtime } = running.running;
+  const signal = new AbortController().signal;
+  await endSampling(runtime, signal, new Date(Date.parse(until) - 1));
+  t.like(await api.ok('GET', path), { sampleRate: 100, sampleUntil: until });
+  await endSampling(runtime, signal, new Date(until));
+  t.like(await api.ok('GET', path), { sampleRate: 0, sampleUntil: null, logQuery: true });
+  const entry = toJson(SiteLogsSchema, fromBinary(SiteLogsSchema, (await api.entry(clusterId, 'site-logs', id))!));
+  t.deepEqual(entry, { logQuery: true });
 });

@@ -282,6 +282,8 @@ export const ERROR_STATUS = {
   CLIENT_CERTIFICATE_HTTP3: 400,
   /** The header in `data.name` often carries credentials and is never logged. Remove it from `logHeaders`. */
   LOG_HEADER_FORBIDDEN: 400,
+  /** `sampleUntil` must be later than now, and not later than `data.latest`. For sampling without an end, use null. */
+  LOG_UNTIL_INVALID: 400,
   /** `from` must be before `to` and not before `data.earliest`, the first day that is kept; `to` is at most 5 minutes ahead. */
   LOG_RANGE_INVALID: 400,
   /** The filter `data.name` is not an IP address or CIDR. */

@@ -3473,6 +3473,8 @@ export interface SitesLogsSettingsGetOutput {
   siteId: string;
   /** Share of requests that are logged, in parts per 10,000; 0: none, 10000: all. 0 to 10000. */
   sampleRate: number;
+  /** When the console sets `sampleRate` back to 0, at most 30 days ahead; null: it stays. Always null while `sampleRate` is 0. */
+  sampleUntil: string | null;
   /** Whether requests that the node refused are logged whatever `sampleRate` says, at most 100 a second and node. */
   logBlocked: boolean;
   /** Whether the query string is logged, at most 2048 bytes. */
@@ -3490,6 +3492,8 @@ export interface SitesLogsSettingsSetInput {
   id: string;
   /** Share of requests that are logged, in parts per 10,000; 0: none, 10000: all. 0 to 10000; default 0. */
   sampleRate: number;
+  /** When the console sets `sampleRate` back to 0, at most 30 days ahead; null: it stays. Always null while `sampleRate` is 0. Default null. */
+  sampleUntil: string | null;
   /** Whether requests that the node refused are logged whatever `sampleRate` says, at most 100 a second and node. Default false. */
   logBlocked: boolean;
   /** Whether the query string is logged, at most 2048 bytes. Default false. */
@@ -3507,6 +3511,8 @@ export interface SitesLogsSettingsSetOutput {
   siteId: string;
   /** Share of requests that are logged, in parts per 10,000; 0: none, 10000: all. 0 to 10000. */
   sampleRate: number;
+  /** When the console sets `sampleRate` back to 0, at most 30 days ahead; null: it stays. Always null while `sampleRate` is 0. */
+  sampleUntil: string | null;
   /** Whether requests that the node refused are logged whatever `sampleRate` says, at most 100 a second and node. */
   logBlocked: boolean;
   /** Whether the query string is logged, at most 2048 bytes. */
@@ -5356,7 +5362,7 @@ export interface Operations {
     input: SitesLogsSettingsSetInput;
     output: SitesLogsSettingsSetOutput;
     idempotencyKey: true;
-    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'LOG_HEADER_FORBIDDEN' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'LOG_HEADER_FORBIDDEN' | 'LOG_UNTIL_INVALID' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
   };
   'logs.top': {
     input: LogsTopInput;
