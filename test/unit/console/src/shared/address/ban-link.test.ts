@@ -1,5 +1,5 @@
 import test from 'ava';
-import { banLink, clientNetwork } from '../../../../../../console/src/features/protection/ban-link.ts';
+import { banLink, clientNetwork } from '../../../../../../console/src/shared/address/ban-link.ts';
 
 for (const [address, network] of [
   ['203.0.113.7', '203.0.113.7/32'],
