@@ -166,6 +166,21 @@ const FORMS: readonly FormCase[] = [
     unique: 'sites.create.domains',
   },
   {
+    file: 'features/logs/LogSettings.vue',
+    open: onPage(() => `/sites/${site.id}/logs?settings=1`, 'logs.settings.sampleRate'),
+    submit: 'shared.form.save',
+    fields: {
+      'logs.settings.sampleRate': { good: (serial) => String(serial % 100), longest: () => '100', tooLong: '100.01' },
+      'logs.settings.logHeaders': {
+        optional: true,
+        good: (serial) => `x-note-${serial}`,
+        longest: (serial) => lines(8, (index) => `${index}-${serial}-`.padEnd(64, 'x')),
+        tooLong: lines(9, (index) => `x-${index}`),
+      },
+    },
+    stays: true,
+  },
+  {
     file: 'features/sites/SettingsTab.vue',
     open: onPage(() => `/sites/${site.id}/settings`, 'sites.settings.bodyLimit'),
     submit: 'shared.form.save',

@@ -14,5 +14,5 @@ export default {
   ],
   searchTitle: title,
   search: () => import('./search-addresses.ts').then(({ searchAddresses }) => searchAddresses),
-  uses: ['bans', 'ip-lists', 'protection'],
+  uses: ['bans', 'ip-lists', 'protection', 'sites'],
 } satisfies Feature;

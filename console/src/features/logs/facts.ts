@@ -52,8 +52,11 @@ function refusalText({ blockReason, blockRuleId, wafBlocked }: LogRow, rules: Re
   return t('logs.story.byRule', { what, rule: rules.get(blockRuleId) ?? blockRuleId });
 }
 
-function codeSentence({ errorCode }: LogRow): string {
-  return errorCode === null ? '' : i18n.global.t('logs.story.edge', { why: codeText(errorCode) });
+/** A refusal says it already. */
+function codeSentence({ errorCode, blockReason }: LogRow): string {
+  return errorCode === null || blockReason !== null
+    ? ''
+    : i18n.global.t('logs.story.edge', { why: codeText(errorCode) });
 }
 
 function originText({ upstreamAddr, upstreamStatus, upstreamMs, blockReason, cacheStatus, status }: LogRow): string {

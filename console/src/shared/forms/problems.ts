@@ -44,6 +44,8 @@ const FIELDS: Partial<Record<ErrorCode, readonly string[]>> = {
   INVALID_CODE: ['code'],
   BACKUP_FOLDER_REFUSED: ['folder'],
   BACKUP_KEY_INVALID: ['publicKey'],
+  LOG_HEADER_FORBIDDEN: ['logHeaders'],
+  LOG_UNTIL_INVALID: ['sampleUntil'],
 };
 
 /** `/origins/0/port` as `origins.0.port`. */
