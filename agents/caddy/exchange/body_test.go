@@ -212,6 +212,12 @@ func (b *bounds) Lasts(time.Duration) {}
 
 func (b *bounds) MayWait(int64) bool { return false }
 
+func (b *bounds) TakesFiles() bool { return true }
+
+func (b *bounds) HoldHead() {}
+
+func (b *bounds) ReleaseHead() {}
+
 // A file leaves in pieces, each with a time of its own.
 func TestFilesLeaveInPieces(t *testing.T) {
 	path := t.TempDir() + "/file"
@@ -224,16 +230,30 @@ func TestFilesLeaveInPieces(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	w := httptest.NewRecorder()
+	w := readingRecorder{httptest.NewRecorder()}
 	x := &Exchange{}
 	x.Begin(w, httptest.NewRequest("GET", "/", nil))
 	var writes bounds
 	x.Writes = &writes
 	x.sink.x = x
 	var sink Sink = &x.sink
-	if err := sink.(FileSink).WriteFile(f, int64(len(content))); err != nil || !bytes.Equal(w.Body.Bytes(), content) || writes.times != 3 {
+	if !sink.(FileSink).TakesFiles() {
+		t.Error("no files are taken")
+	}
+	const from = 17
+	if err := sink.(FileSink).WriteFile(f, from, int64(len(content)-from)); err != nil || !bytes.Equal(w.Body.Bytes(), content[from:]) || writes.times != 3 {
 		t.Errorf("%d bytes, %d times, %v", w.Body.Len(), writes.times, err)
 	}
+	if err := sink.(FileSink).WriteFile(f, from, int64(len(content))); err == nil {
+		t.Error("a file that is too short is taken for whole")
+	}
+}
+
+// readingRecorder reads files by itself, as the writers of net/http do.
+type readingRecorder struct{ *httptest.ResponseRecorder }
+
+func (r readingRecorder) ReadFrom(from io.Reader) (int64, error) {
+	return io.Copy(struct{ io.Writer }{r.ResponseRecorder}, from)
 }
 
 // A panic in a goroutine of an exchange ends neither the process nor the waiting for it, and is told by name.

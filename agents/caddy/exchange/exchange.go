@@ -119,6 +119,12 @@ type WriteBound interface {
 	Lasts(idle time.Duration)
 	// Gather has the answer that is written next, with a body of so many bytes, leave in one piece.
 	Gather(bodyBytes int)
+	// TakesFiles reports whether the system sends files to the client by itself.
+	TakesFiles() bool
+	// HoldHead has the head of a response, which is flushed next, wait for the file that comes behind it.
+	HoldHead()
+	// ReleaseHead ends that. A head that no file came behind leaves.
+	ReleaseHead()
 	// MayWait hears of a response that was handed to the server, with so many bytes of its body. It reports whether the client
 	// may leave the last of them waiting.
 	MayWait(bodyBytes int64) bool

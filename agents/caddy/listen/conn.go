@@ -78,6 +78,8 @@ type Conn struct {
 	bounded   time.Time
 	gathering int
 	held      *[]byte
+	// The next write is the head of a response, which waits for a file.
+	holding bool
 
 	mu        sync.Mutex
 	proxied   netip.Addr

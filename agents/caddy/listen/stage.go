@@ -76,6 +76,25 @@ func (c *carried) Gather(bodyBytes int) {
 	}
 }
 
+// TakesFiles reports whether the system sends files by itself.
+func (c *carried) TakesFiles() bool { return c.control == nil && c.conn.takesFiles() }
+
+// HoldHead has the head of a response wait for the file behind it.
+func (c *carried) HoldHead() {
+	if c.conn.plain && c.control == nil {
+		c.conn.holding = true
+	}
+}
+
+// ReleaseHead ends that.
+func (c *carried) ReleaseHead() {
+	if c.conn.holding {
+		c.conn.holding = false
+		// A connection that is closed says so with the next write.
+		_ = c.conn.release()
+	}
+}
+
 // Client is the stage that finds out who asks.
 func Client(node *core.Core) exchange.Stage {
 	return func(x *exchange.Exchange) *exchange.Answer {

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"edge.svc/caddy/exchange"
 )
 
 // renewals is how often in its time a limit on writes is renewed at most: setting one for each write costs more than many
@@ -73,6 +75,9 @@ func (c *Conn) Write(p []byte) (int, error) {
 }
 
 func (c *Conn) writeRaw(p []byte) (int, error) {
+	if c.holding {
+		return c.hold(p)
+	}
 	if c.gathering == 0 {
 		return c.send(p)
 	}
@@ -106,8 +111,11 @@ var copies = sync.Pool{New: func() any { return new([64 << 10]byte) }}
 // ReadFrom writes all that r has. The system sends a file by itself where no TLS lies between and nothing is gathered: net/http
 // asks for it with the body of a response, when its header has left.
 func (c *Conn) ReadFrom(r io.Reader) (int64, error) {
+	if part, ok := r.(*exchange.FilePart); ok && c.gathering == 0 && c.http1.handled.Load() && c.takesFiles() {
+		return c.sendFile(part)
+	}
 	system, ok := c.Conn.(io.ReaderFrom)
-	if !ok || !c.plain || c.shared || c.gathering > 0 || !c.http1.handled.Load() {
+	if !ok || !c.plain || c.shared || c.gathering > 0 || c.holding || !c.http1.handled.Load() {
 		buffer := copies.Get().(*[64 << 10]byte)
 		defer copies.Put(buffer)
 		return io.CopyBuffer(struct{ io.Writer }{c}, r, buffer[:])

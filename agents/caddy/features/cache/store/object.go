@@ -49,6 +49,8 @@ type openBody struct {
 	File
 	first   *[chunk]byte
 	firstAt int64
+	// Of the file that other responses use as well; nil where it is this one's own.
+	shared *sharedFile
 }
 
 // Open opens the body to copy it from a place on. It fails where the file is gone, or damaged at that place, and where the
@@ -57,6 +59,20 @@ func (o *Object) Open(from int64) (*Body, error) {
 	b := &Body{object: o}
 	if o.body != nil || o.Length == 0 {
 		return b, nil
+	}
+	if o.checked {
+		if shared := o.store.files.take(o.id); shared != nil {
+			b.on = &openBody{File: shared.file, firstAt: -1, shared: shared}
+			if inMemory(shared.file, preamble+from) {
+				return b, nil
+			}
+			err := b.bounded(func() error { return b.touch(from) })
+			if err != nil {
+				b.Close()
+				return nil, err
+			}
+			return b, nil
+		}
 	}
 	b, err := within(o.store.reads, func() (*Body, error) { return o.open(from) }, (*Body).Close)
 	if err != nil {
@@ -73,9 +89,10 @@ func (o *Object) open(from int64) (*Body, error) {
 	}
 	b := &Body{object: o, on: &openBody{File: file, firstAt: -1}}
 	if o.checked {
-		// The system has the place in memory then.
-		var one [1]byte
-		_, err = file.ReadAt(one[:], preamble+from)
+		if err = b.touch(from); err == nil && file.Descriptor() != nil {
+			b.on.shared = o.store.files.share(o.id, file)
+			b.on.File = b.on.shared.file
+		}
 	} else {
 		at, buffer := from-from%chunk, chunks.Get().(*[chunk]byte)
 		b.on.first, b.on.firstAt = buffer, at
@@ -88,12 +105,23 @@ func (o *Object) open(from int64) (*Body, error) {
 	return b, nil
 }
 
+// touch has the system read a place into its memory.
+func (b *Body) touch(at int64) error {
+	var one [1]byte
+	_, err := b.on.ReadAt(one[:], preamble+at)
+	return err
+}
+
 // Close ends the use of the body.
 func (b *Body) Close() {
-	if b.on != nil {
+	switch {
+	case b.on == nil:
+	case b.on.shared != nil:
+		b.object.store.files.leave(b.on.shared)
+	default:
 		_ = b.on.Close()
-		b.on = nil
 	}
+	b.on = nil
 }
 
 // CopyTo writes a part of the body into a sink. Where this process has not seen the bytes before, no byte of a chunk leaves
@@ -152,18 +180,17 @@ func (b *Body) bounded(read func() error) error {
 }
 
 func (b *Body) copyChecked(sink exchange.Sink, from, length int64) error {
-	if files, ok := sink.(exchange.FileSink); ok {
+	if files, ok := sink.(exchange.FileSink); ok && files.TakesFiles() {
 		if file := b.on.Descriptor(); file != nil {
-			if _, err := file.Seek(preamble+from, 0); err != nil {
-				return err
-			}
-			return files.WriteFile(file, length)
+			return files.WriteFile(file, preamble+from, length)
 		}
 	}
 	buffer := chunks.Get().(*[chunk]byte)
 	for length > 0 {
 		part := buffer[:min(chunk, length)]
-		if err := b.bounded(func() error { _, err := b.on.ReadAt(part, preamble+from); return err }); err != nil {
+		if n := readFromMemory(b.on.File, part, preamble+from); n > 0 {
+			part = part[:n]
+		} else if err := b.bounded(func() error { _, err := b.on.ReadAt(part, preamble+from); return err }); err != nil {
 			return err
 		}
 		if err := sink.Write(part); err != nil {

@@ -9,6 +9,8 @@ const (
 	diskEvery  = 5 * time.Second
 	// How often inactive objects leave.
 	inactiveEvery = time.Hour
+	// How long a file stays open that nobody uses, or up to twice as long.
+	openFor = 30 * time.Second
 	// A checkpoint is written once the log has so many records, or half as many as there are objects.
 	checkpointAfter = 1 << 16
 )
@@ -18,10 +20,14 @@ func (s *Store) Run(stop <-chan struct{}) {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	defer s.yield()
-	var flushed, disk, inactive time.Time
+	var flushed, disk, inactive, unused time.Time
 	scrubs := false
 	for {
 		now := time.Now()
+		if now.Sub(unused) >= openFor {
+			s.files.closeUnused()
+			unused = now
+		}
 		switch {
 		case !s.owns():
 			if ok, _ := s.lock.take(); ok {

@@ -48,6 +48,7 @@ type Store struct {
 	index         index
 	vary          varies
 	memory        *memory
+	files         files
 	log           journal
 	lock          lock
 	seen          doorkeeper
@@ -226,6 +227,7 @@ func (s *Store) place(e entry, wrong func() bool) (replaced []entry) {
 	for i := range replaced {
 		s.used.Add(-int64(replaced[i].size))
 		s.memory.remove(replaced[i].id)
+		s.files.forget(replaced[i].id)
 	}
 	return replaced
 }
@@ -234,6 +236,7 @@ func (s *Store) take(e entry, ok bool) bool {
 	if ok {
 		s.used.Add(-int64(e.size))
 		s.memory.remove(e.id)
+		s.files.forget(e.id)
 	}
 	return ok
 }
