@@ -1,6 +1,6 @@
 // Programs of the machine that tests and benchmarks use, and the Debian packages that have them.
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, globSync } from 'node:fs';
 import { findCommand } from './commands.ts';
 import { installCommand, installPackages, installWithoutServices, isOffered, mayInstall } from './debian.ts';
 import { Refusal, say } from './progress.ts';
@@ -16,6 +16,9 @@ const TEST_PACKAGES: Record<string, string> = {
   openssl: 'openssl',
   nginx: 'nginx',
   named: 'bind9',
+  knotd: 'knot',
+  knsupdate: 'knot-dnsutils',
+  pdns_server: 'pdns-server',
   pgbouncer: 'pgbouncer',
   exim4: 'exim4-daemon-light',
   promtool: 'prometheus',
@@ -35,6 +38,8 @@ const BENCH_PACKAGES: Record<string, string> = {
 const SERVICES: Record<string, string> = {
   nginx: 'nginx',
   bind9: 'named',
+  knot: 'knot',
+  'pdns-server': 'pdns',
   pgbouncer: 'pgbouncer',
   haproxy: 'haproxy',
   varnish: 'varnish',
@@ -46,11 +51,15 @@ const SERVICES: Record<string, string> = {
 /** A C compiler without these compiles nothing; Go's race detector needs one. */
 const C_HEADERS = '/usr/include/stdlib.h';
 
+/** PowerDNS keeps its zones in it. */
+const PDNS_BACKEND = '/usr/lib/*/pdns/liblmdbbackend.so';
+
 /** Installs what tests need and is missing; throws a Refusal with the command when it may not. */
 export async function ensureTestPrograms(): Promise<void> {
   const missing = missingPackages(TEST_PACKAGES, Object.keys(TEST_PACKAGES));
   if (!existsSync(C_HEADERS)) missing.push('libc6-dev');
   if (!canMakeVenv()) missing.push('python3-venv');
+  if (globSync(PDNS_BACKEND).length === 0) missing.push('pdns-backend-lmdb');
   await installMissing(missing, 'Tests need');
 }
 
