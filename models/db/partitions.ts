@@ -14,6 +14,8 @@ export interface Partitioned {
   table: string;
   /** 1 or 7. */
   days: number;
+  /** The function that makes a partition of a day, where its partitions have parts of their own. */
+  maker?: 'log_day';
 }
 
 export interface Partition {
@@ -30,7 +32,7 @@ export function weekly(table: string): Partitioned {
 /** Partitions that the table has, the oldest first. */
 export async function partitionsOf(sql: Knex, { table }: Partitioned): Promise<Partition[]> {
   const { rows } = await sql.raw<{ rows: { name: string }[] }>(
-    'select relid::text as name from pg_partition_tree(?::regclass) where isleaf order by 1',
+    'select relid::text as name from pg_partition_tree(?::regclass) where level = 1 order by 1',
     [table],
   );
   return rows.flatMap(({ name }) => {
@@ -53,7 +55,9 @@ export function dayOf(at: number): number {
 export async function makePartitions(sql: Knex, of: Partitioned, from: number, until: number): Promise<void> {
   const there = new Set((await partitionsOf(sql, of)).map(({ start }) => start));
   for (let start = from; start <= until; start += of.days * DAY_MS) {
-    if (!there.has(start)) await sql.raw('select range_partition(?, ?::date, ?)', [of.table, dateOf(start), of.days]);
+    if (there.has(start)) continue;
+    if (of.maker) await sql.raw(`select ${of.maker}(?::date)`, [dateOf(start)]);
+    else await sql.raw('select range_partition(?, ?::date, ?)', [of.table, dateOf(start), of.days]);
   }
 }
 

@@ -12,7 +12,7 @@ import {
   type LogTop,
 } from './log-reader.ts';
 import type { LogRow } from './log-row.ts';
-import { requestHash } from './postgres-log-writer.ts';
+import { hashOf } from './postgres-log-writer.ts';
 
 const CANCELED = '57014';
 const PAGE_SECONDS = 5;
@@ -65,7 +65,8 @@ export class PostgresLogReader implements LogReader {
     const placed = after ? [new Date(after.at), after.id] : [];
     const rows = await this.#bounded<Stored>(
       PAGE_SECONDS,
-      `select ${SELECT} from request_log where ${where}${place} order by at desc, id desc limit ?`,
+      // Without the table's name it would be the milliseconds, which no index has.
+      `select ${SELECT} from request_log r where ${where}${place} order by r.at desc, r.id desc limit ?`,
       [...values, ...placed, limit],
     );
     return rows.map(({ wafRuleIds, ruleIds, headers, ...row }) => ({
@@ -134,8 +135,8 @@ function sum(condition?: string): string {
 }
 
 function conditions({ siteId, from, to, filter }: LogSearch): { where: string; values: Binding[] } {
-  const parts = ['site_id = ? and at >= ? and at < ?'];
-  const values: Binding[] = [siteId, new Date(from), new Date(to)];
+  const parts = ['site_hash = ? and site_id = ? and at >= ? and at < ?'];
+  const values: Binding[] = [hashOf(siteId), siteId, new Date(from), new Date(to)];
   const add = (text: string, ...given: Binding[]): void => {
     parts.push(text);
     values.push(...given);
@@ -160,7 +161,7 @@ const CONDITIONS: Conditions = {
   method: (add, value) => add('method = ?', value),
   host: (add, value) => add('host = ?', value.toLowerCase()),
   path: (add, value) => add('starts_with(path, ?)', value),
-  requestId: (add, value) => add('request_hash = ? and request_id = ?', requestHash(value)!, value),
+  requestId: (add, value) => add('request_hash = ? and request_id = ?', hashOf(value), value),
   cacheStatus: (add, value) => add('cache_status = ?', value),
   blockReason: (add, value) => (value === 'any' ? add('block_reason is not null') : add('block_reason = ?', value)),
   country: (add, value) => add('country = ?', value),

@@ -8,7 +8,20 @@ import type { LogRow, MissingReason } from './log-row.ts';
 import type { Appended, LogBatch, LogWriter } from './log-writer.ts';
 
 const COLUMNS = [
-  ...['site_id', 'at', 'id', 'node_id', 'client_ip', 'method', 'host', 'path', 'status', 'bytes_sent', 'request_bytes'],
+  ...[
+    'site_id',
+    'site_hash',
+    'at',
+    'id',
+    'node_id',
+    'client_ip',
+    'method',
+    'host',
+    'path',
+    'status',
+    'bytes_sent',
+    'request_bytes',
+  ],
   ...['duration_ms', 'sample_rate', 'request_id', 'request_hash', 'cache_status', 'ja4', 'waf_rule_ids', 'waf_blocked'],
   ...[
     'user_agent',
@@ -114,9 +127,7 @@ export class PostgresLogWriter implements LogWriter {
   async #makeDays(client: PoolClient, rows: readonly LogRow[]): Promise<void> {
     for (const day of new Set(rows.map(({ at }) => dayOf(at)))) {
       if (this.#days.has(day)) continue;
-      await client.query(`select range_partition('request_log', $1::date, 1)`, [
-        new Date(day).toISOString().slice(0, 10),
-      ]);
+      await client.query('select log_day($1::date)', [new Date(day).toISOString().slice(0, 10)]);
       this.#days.add(day);
     }
   }
@@ -160,9 +171,25 @@ async function insert(client: PoolClient, rows: readonly LogRow[]): Promise<{ st
 
 function fieldsOf(row: LogRow): (string | number | boolean | null)[] {
   return [
-    ...[row.siteId, new Date(row.at).toISOString(), row.id, row.nodeId, row.clientIp, row.method, row.host, row.path],
+    ...[
+      row.siteId,
+      hashOf(row.siteId),
+      new Date(row.at).toISOString(),
+      row.id,
+      row.nodeId,
+      row.clientIp,
+      row.method,
+      row.host,
+      row.path,
+    ],
     ...[row.status, row.bytesSent, row.requestBytes, row.durationMs, row.sampleRate, row.requestId],
-    ...[requestHash(row.requestId), row.cacheStatus, row.ja4, row.wafRuleIds.join(' ') || null, row.wafBlocked],
+    ...[
+      row.requestId === null ? null : hashOf(row.requestId),
+      row.cacheStatus,
+      row.ja4,
+      row.wafRuleIds.join(' ') || null,
+      row.wafBlocked,
+    ],
     ...[row.userAgent, row.referer, row.ruleIds.join(' ') || null, row.peerIp, row.httpVersion, row.secure],
     ...[row.country, row.asn, row.asName, row.upstream, row.upstreamStatus, row.upstreamMs, row.contentType],
     ...[row.tlsVersion, row.blockReason, row.blockRuleId, row.query],
@@ -171,8 +198,8 @@ function fieldsOf(row: LogRow): (string | number | boolean | null)[] {
 }
 
 /** As it is stored: 32 bits with a sign. */
-export function requestHash(requestId: string | null): number | null {
-  return requestId === null ? null : crc32(requestId) | 0;
+export function hashOf(text: string): number {
+  return crc32(text) | 0;
 }
 
 /** Sums what is missing by site and reason; rows of sites that are not of the cluster are missing nowhere. */
