@@ -3,7 +3,7 @@
 // loop of the console is, which other load of the machine delays less.
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { clockMs } from './fleet/fleet.ts';
+import { Bans } from './lib/ban-times.ts';
 import { type ConsoleStack, startConsoleStack } from './lib/console-stack.ts';
 import { copySites } from './lib/copy-sites.ts';
 import { type FleetProcess, startFleetProcess } from './lib/fleet-process.ts';
@@ -16,12 +16,8 @@ export const title = 'bans beside a day of counts that nodes deliver late';
 
 const SITES = 50;
 const AIM_RATIO = 1.5;
-/** Between two bans: the reports of the one before are in. */
-const PAUSE_MS = 200;
 /** After delivering was begun or stopped. */
 const SETTLE_MS = 1500;
-/** One takes 600 requests in a row. */
-const BANS_PER_KEY = 300;
 
 interface Size {
   nodes: number;
@@ -105,39 +101,4 @@ async function makeSites(stack: ConsoleStack): Promise<string[]> {
   const input = { clusterId, name: 'first', domains: ['first.example'], origins: [{ address: 'origin.example.net' }] };
   const { site } = await stack.client.api<{ site: { id: string } }>('POST', '/sites', input);
   return [site.id, ...(await withRuntime(stack, (runtime) => copySites(runtime, clusterId, site.id, SITES - 1)))];
-}
-
-class Bans {
-  readonly #stack: ConsoleStack;
-  readonly #fleet: FleetProcess;
-  #made = 0;
-
-  constructor(stack: ConsoleStack, fleet: FleetProcess) {
-    this.#stack = stack;
-    this.#fleet = fleet;
-  }
-
-  /** Milliseconds from each of so many bans to its receipt by each node. */
-  async measure(count: number): Promise<number[]> {
-    const times: number[] = [];
-    for (let ban = 0; ban < count; ban++) {
-      const begun = clockMs();
-      const received = await this.#fleet.receivedBan(await this.#make());
-      times.push(...received.map((at) => at - begun));
-      await sleep(PAUSE_MS);
-    }
-    return times;
-  }
-
-  async #make(): Promise<string> {
-    const { client } = this.#stack;
-    if (this.#made % BANS_PER_KEY === 0) await client.createKey(`bans ${this.#made}`);
-    const index = this.#made++;
-    const cidr = `198.51.${100 + Math.floor(index / 250)}.${(index % 250) + 1}`;
-    const body = { scope: 'platform', cidr, reason: 'attack', durationSeconds: 3600 };
-    const answer = await client.request('POST', '/api/v1/bans', body, { 'x-api-key': client.accessKey });
-    const change = /^ban=\d+:(\d+)$/.exec(answer.headers.get('x-svc-change') ?? '');
-    if (!change) throw new Error(`POST /bans answered ${answer.status} ${JSON.stringify(answer.body)}`);
-    return change[1]!;
-  }
 }
