@@ -44,6 +44,8 @@ type budget struct {
 	over  bool
 	// Parts of the request as rules with exceptions look for them; nil until one asks.
 	raws map[string][]string
+	// Is told of matches that exceptions suppress; nil outside of tests.
+	suppressed func(rule int, value, rest, raw string)
 	// The site wants no exceptions.
 	exact bool
 }

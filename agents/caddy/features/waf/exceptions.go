@@ -193,6 +193,7 @@ var excepting = map[string]plugintypes.OperatorFactory{"rx": newRx, "pm": newWor
 
 // unless is another operator with exceptions.
 type unless struct {
+	rule       int
 	of         plugintypes.Operator
 	negated    bool
 	exceptions []*exception
@@ -210,7 +211,7 @@ func newUnless(options plugintypes.OperatorOptions) (plugintypes.Operator, error
 	}
 	options.Arguments = arguments
 	of, err := create(options)
-	return unless{of, negated, exceptedBy[id]}, err
+	return unless{id, of, negated, exceptedBy[id]}, err
 }
 
 // Evaluate reports a match that stands without the harmless parts of the value.
@@ -232,6 +233,9 @@ func (u unless) Evaluate(tx plugintypes.TransactionState, value string) bool {
 			// Captures are those of the value.
 			u.of.Evaluate(tx, value)
 			return true
+		}
+		if b := budgetOf(tx.ID()); b.suppressed != nil {
+			b.suppressed(u.rule, value, rest, raw)
 		}
 	}
 	return false
@@ -264,7 +268,12 @@ func onceDecoded(tx plugintypes.TransactionState, value string) []string {
 	if b.raws == nil {
 		b.raws = rawValues(vars)
 	}
-	return b.raws[looseKey(value)]
+	raws := b.raws[looseKey(value)]
+	// Some transformations make text of bytes that are none.
+	if slices.ContainsFunc(raws, func(raw string) bool { return !utf8.ValidString(raw) }) {
+		return nil
+	}
+	return raws
 }
 
 // rawValues are the parts of a request that rules with exceptions look at, by their loose keys.

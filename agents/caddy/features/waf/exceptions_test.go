@@ -217,6 +217,9 @@ func TestExceptions(t *testing.T) {
 // Text of an unknown charset, or one that is decoded again, has no exceptions.
 func TestExceptionsAreForTextThatIsDecodedOnce(t *testing.T) {
 	s := settingsOf(t, func(m *configv1.SiteWaf) { m.Charsets = []string{"utf-8", "shift_jis"} })
+	if v := judge(t, s, asked("GET", "/?message=HTTP/2+is+here%8A", ""), ""); v.score < s.threshold {
+		t.Errorf("bytes that are no text: %v", v)
+	}
 	body := "message=" + url.QueryEscape("Hello,\nFind attached the invoice")
 	for contentType, attack := range map[string]bool{
 		"application/x-www-form-urlencoded; charset=utf-8":     false,
