@@ -69,6 +69,9 @@ func TestTextsOfEditors(t *testing.T) {
 		if v := judge(t, s, asked("POST", "/", body, form), body); (v.score >= s.threshold) != attack {
 			t.Errorf("%s: %v", text, v)
 		}
+		if v := judge(t, s, asked("GET", "/preview?a=b&Content="+url.QueryEscape(text)+"&a=c&content=d", ""), ""); (v.score >= s.threshold) != attack {
+			t.Errorf("in a query, %s: %v", text, v)
+		}
 	}
 	for _, text := range editorTexts {
 		check(text, false)

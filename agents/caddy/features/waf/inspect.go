@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/corazawaf/coraza/v3/collection"
 	"github.com/corazawaf/coraza/v3/experimental/plugins/plugintypes"
 	"github.com/corazawaf/coraza/v3/types"
 
@@ -79,13 +80,7 @@ func readHead(x *exchange.Exchange, target *exchange.Target, tx types.Transactio
 			vars.ArgsGet().Add(bodies.Apart(""), v)
 		}
 	}
-	if sent := vars.ArgsGet().Get("query"); len(sent) > 0 {
-		vars.ArgsGet().Remove("query")
-		each := &bodies.Arguments{Add: vars.ArgsGet().Add, Endless: true}
-		for _, v := range sent {
-			each.Put("query", v)
-		}
-	}
+	readArguments(vars.ArgsGet())
 	if strings.Count(target.Query, "&") >= bodies.MaxArguments {
 		// The engine takes as many and forgets the others.
 		taken := 0
@@ -110,6 +105,24 @@ func readHead(x *exchange.Exchange, target *exchange.Target, tx types.Transactio
 		}
 	}
 	cookies.End()
+}
+
+// readArguments reads what of a query may be markup or a document of GraphQL, as the same in a form is read.
+func readArguments(query collection.Map) {
+	var names []string
+	for _, m := range query.FindAll() {
+		if name := m.Key(); (name == "query" || strings.IndexByte(m.Value(), '<') >= 0) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	each := &bodies.Arguments{Add: query.Add, Endless: true}
+	for _, name := range names {
+		sent := query.Get(name)
+		query.Remove(name)
+		for _, v := range sent {
+			each.Put(name, v)
+		}
+	}
 }
 
 // readTrailer gives a transaction the fields that came after the body, which tell nothing of how it is read.
