@@ -93,10 +93,13 @@ var (
 
 // Read reads the PROXY header first where the listener expects one.
 func (c *Conn) Read(p []byte) (int, error) {
-	if c.plain {
-		return c.http1.read(p, c.readRaw)
+	if !c.plain {
+		return c.readRaw(p)
 	}
-	return c.readRaw(p)
+	if len(p) == 1 && c.rest == nil && c.reads.later() {
+		return 0, nil
+	}
+	return c.http1.read(p, c.readRaw)
 }
 
 // begin reads the PROXY header, once. It closes the connection where it fails.
@@ -330,6 +333,10 @@ func (c *Conn) Plain() bool { return c.plain }
 func withConn(ctx context.Context, conn net.Conn) context.Context {
 	if c, ok := conn.(*Conn); ok {
 		c.plain = true
+		var end context.CancelFunc
+		// Closing ends it.
+		ctx, end = context.WithCancel(ctx)
+		c.reads.watchOver(c.Conn, end)
 	}
 	secure, _ := conn.(interface{ ConnectionState() tls.ConnectionState })
 	for {

@@ -1,7 +1,6 @@
 package listen
 
 import (
-	"errors"
 	"net"
 	"os"
 	"sync"
@@ -14,13 +13,15 @@ import (
 //   - Deadlines: six for a request. One is handed on only where it ends a read earlier than the one that holds; a read that
 //     ends too early is repeated.
 //   - The look for the end of the client while a request is answered: a read of one byte without a deadline. It is put off
-//     until the answer has taken a moment, see putOff; most end before.
+//     until the answer has taken a moment, see putOff; most end before. Where the system lets it look at the connection
+//     without a read, net/http gets nothing at once instead of a goroutine that waits, and the look is the edge's own.
 type reads struct {
 	mu sync.Mutex
 	// What was asked for, and what holds; zero for none.
 	wanted, holds time.Time
 	reading       int
 	putOff
+	watch
 }
 
 // putOff is a read that has not begun, under the lock of its reads.
@@ -37,6 +38,7 @@ type putOff struct {
 // read reads from the connection. look says that a read of one byte may be put off.
 func (r *reads) read(from net.Conn, p []byte, look bool) (int, error) {
 	r.mu.Lock()
+	r.unwatch()
 	if look && len(p) == 1 && r.wanted.IsZero() && !r.closed {
 		r.wait()
 		if isPast(r.wanted) {
@@ -62,8 +64,7 @@ func (r *reads) read(from net.Conn, p []byte, look bool) (int, error) {
 
 // tooEarly reports whether a read ended with a deadline that nobody wants any more. The caller holds the lock.
 func (r *reads) tooEarly(err error) bool {
-	var timeout net.Error
-	if err == nil || !errors.As(err, &timeout) || !timeout.Timeout() || r.closed {
+	if err == nil || !timedOut(err) || r.closed {
 		return false
 	}
 	return r.wanted != r.holds && (r.wanted.IsZero() || time.Now().Before(r.wanted))
@@ -74,6 +75,11 @@ func (r *reads) setDeadline(of net.Conn, t time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.wanted = t
+	if r.due {
+		// What comes next is of the next request.
+		r.due = false
+		return nil
+	}
 	if r.waiting {
 		r.begin()
 		return nil
@@ -97,9 +103,12 @@ func (r *reads) handOn(to net.Conn) error {
 func (r *reads) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.closed = true
+	r.closed, r.due = true, false
 	if r.waiting {
 		r.begin()
+	}
+	if r.end != nil {
+		r.end()
 	}
 }
 
@@ -112,14 +121,19 @@ func (r *reads) wait() {
 		r.wake = make(chan struct{}, 1)
 	}
 	r.waiting = true
+	r.list()
+	r.mu.Unlock()
+	<-r.wake
+	r.mu.Lock()
+}
+
+// list has the connection looked at. The caller holds the lock.
+func (r *reads) list() {
 	r.turn++
 	if !r.listed {
 		r.listed = true
 		looks.add(r)
 	}
-	r.mu.Unlock()
-	<-r.wake
-	r.mu.Lock()
 }
 
 // begin has a read begin that is put off. The caller holds the lock.
@@ -186,10 +200,13 @@ func (r *reads) look() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case !r.waiting && r.turn == r.seen:
+	case !r.waiting && !r.due && r.turn == r.seen:
 		r.unused++
 	case r.waiting && r.turn == r.seen:
 		r.begin()
+		r.unused = 0
+	case r.due && r.turn == r.seen:
+		r.beginWatch()
 		r.unused = 0
 	default:
 		r.seen, r.unused = r.turn, 0
