@@ -107,7 +107,13 @@ func (t *fetch) exchangeOn(c *conn, o *origin, now time.Time) (*response, error)
 	} else {
 		c.asked = now
 	}
-	n, err := c.Write(t.head)
+	var n int
+	var err error
+	if c.stop == nil && c.takesTurns() {
+		n, err = c.takeTurn(t.head, now)
+	} else {
+		n, err = c.Write(t.head)
+	}
 	if err != nil && (n == 0 || isTimeout(err)) {
 		gone := !c.unwatch()
 		if n == 0 {

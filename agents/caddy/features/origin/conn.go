@@ -44,7 +44,10 @@ type conn struct {
 
 	readTimeout time.Duration
 	// When a request was written that the next read is for; zero where the clock is to be read.
-	asked     time.Time
+	asked time.Time
+	// Of requests that are written and waited for at once; nil before the first. failed is what ended the last one.
+	turn      *turn
+	failed    error
 	aborted   atomic.Bool
 	abortFunc func()
 	// The request that uses the connection, and the watch over its client: nil until the origin is slow.
@@ -140,6 +143,10 @@ func (c *conn) armRead() error {
 
 // read waits for the origin, at first for a moment without watching over the client.
 func (c *conn) read(p []byte) (int, error) {
+	if err := c.failed; err != nil {
+		c.failed = nil
+		return 0, err
+	}
 	if c.stop == nil && c.ctx != nil {
 		now := c.asked
 		if c.asked = (time.Time{}); now.IsZero() {
