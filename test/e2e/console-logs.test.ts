@@ -264,6 +264,45 @@ test.serial(
   },
 );
 
+test.serial('requests are followed as they end, also held while paused, and narrowed by a filter', async (t) => {
+  const { page, faults, close } = await signedInVisit(browser, running.origin, `/sites/${siteId}/logs`);
+  await page.getByRole('button', { name: 'Follow live' }).click();
+  await page.waitForURL(/live=1/);
+  await page.getByText('Live', { exact: true }).waitFor();
+  await page.getByRole('heading', { name: 'Waiting for requests' }).waitFor();
+  t.deepEqual(await accessibilityFaults(page), []);
+  const tell = (...paths: string[]) =>
+    node.connection.call('reportLogTail', { rows: paths.map((path) => logged(0, { path })) } as never);
+  await tell('/tail/one', '/tail/two');
+  await eventually(
+    async () =>
+      (await table(page).locator('tbody tr code.log-request').allInnerTexts()).join() === 'GET /tail/two,GET /tail/one',
+    { what: 'the latest is on top' },
+  );
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await tell('/tail/three');
+  await page.getByText('One request came meanwhile.').waitFor();
+  t.is(await table(page).locator('tbody tr').count(), 2);
+  await screenshot(page, 'logs-tail');
+  await page.getByRole('button', { name: 'Continue' }).click();
+  await table(page).getByText('GET /tail/three').waitFor();
+  // Another filter is another stream: nothing of the one before stays.
+  await addFilter(page, 'Path starts with', '/other/');
+  await page.getByRole('heading', { name: 'Waiting for requests' }).waitFor();
+  await page.getByText('Live', { exact: true }).waitFor();
+  await tell('/tail/four', '/other/five');
+  await table(page).getByText('GET /other/five').waitFor();
+  t.is(await table(page).locator('tbody tr').count(), 1);
+  await table(page).getByRole('button', { name: 'Show everything about GET /other/five' }).click();
+  await sheet(page).getByText('The visitor got status 200', { exact: false }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'Stop following' }).click();
+  await page.getByRole('slider', { name: 'Requests', exact: true }).locator('canvas').waitFor();
+  t.deepEqual(await layoutFaults(page), []);
+  t.deepEqual(faults(), []);
+  await close();
+});
+
 test.serial('hostile values are text, and the same page is there in Chinese and on a phone', async (t) => {
   const chinese = await signedInVisit(browser, running.origin, `/sites/${siteId}/logs?requestId=odd`, {
     language: 'zh-CN',

@@ -5,6 +5,7 @@ import type { logs } from '@contract/resources/logs.ts';
 import { type ComputedRef, computed, shallowRef, watch } from 'vue';
 import { call } from '@/shared/api/call.ts';
 import { serverNow } from '@/shared/api/server-clock.ts';
+import { same } from '@/shared/forms/paths.ts';
 import { lengthOf } from '@/shared/period/period.ts';
 import { type Period, usePeriod } from '@/shared/period/use-period.ts';
 import { useListQuery } from '@/shared/table/list-query.ts';
@@ -49,16 +50,18 @@ export function useLogSearch(siteId: string): LogSearch {
       days.value = 1;
     },
   );
-  const input = computed(() => {
+  const input = computed<LogInput | undefined>((before) => {
     if (days.value === undefined) return undefined;
     const earliest = Math.floor(now.value / DAY_MS) * DAY_MS - (days.value - 1) * DAY_MS;
     const latest = now.value + AHEAD_MS;
-    const asked = period.zoomed ?? { from: now.value - lengthOf(period.range), to: latest };
+    const range = period.zoomed ?? { from: now.value - lengthOf(period.range), to: latest };
     // Rows before the first day are gone; a part that is gone as a whole is refused, which says so.
-    const from = asked.to > earliest ? Math.max(asked.from, earliest) : asked.from;
-    const to = asked.from < latest ? Math.min(asked.to, latest) : asked.to;
+    const from = range.to > earliest ? Math.max(range.from, earliest) : range.from;
+    const to = range.from < latest ? Math.min(range.to, latest) : range.to;
     const time = { from: new Date(from).toISOString(), to: new Date(to).toISOString() };
-    return { id: siteId, ...time, ...filterInput(filters.value) } as LogInput;
+    const asked = { id: siteId, ...time, ...filterInput(filters.value) } as LogInput;
+    // Other parts of the address change, too: the same search is not made again.
+    return before && same(before, asked) ? before : asked;
   });
   watch([() => period.range, () => period.zoomed], renew);
   return {

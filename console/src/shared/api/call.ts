@@ -27,7 +27,7 @@ export function setCallHooks(given: Hooks): void {
 }
 
 /** `/rpc/sites/setEnabled` for sites.setEnabled. */
-export function rpcPath(procedure: Pick<AnyProcedure, 'name'>): string {
+export function rpcPath(procedure: { readonly name: string }): string {
   return `/rpc/${procedure.name.replaceAll('.', '/')}`;
 }
 

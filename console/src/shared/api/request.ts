@@ -1,5 +1,5 @@
 // One POST or GET to the console and its answer, with a time limit. Knows nothing of sessions.
-import { CallError } from './call-error.ts';
+import { asCallError, CallError } from './call-error.ts';
 import { learnServerTime } from './server-clock.ts';
 
 export const TIMEOUT_MS = 30_000;
@@ -91,6 +91,16 @@ function answer(response: Response, text: string): Answer {
     typeof data === 'object' && data !== null ? (data as Record<string, unknown>) : {},
     requestId,
   );
+}
+
+/** What a response that is no success says. */
+export async function refusalOf(response: Response): Promise<CallError> {
+  try {
+    answer(response, await response.text());
+  } catch (error) {
+    return asCallError(error);
+  }
+  return new CallError('UNEXPECTED_ANSWER', `${response.status}`, response.status);
 }
 
 function parse(text: string): unknown {

@@ -3,10 +3,9 @@
 import type { LiveLine } from '@contract/resources/live.ts';
 import { pauseBefore } from './backoff.ts';
 import type { LiveMessage, LiveState } from './message.ts';
+import { readStream } from './read-stream.ts';
 
 const ADDRESS = '/rpc/live/watch';
-/** The console sends something every 15 s; after this the connection is dead. */
-const SILENT_MS = 40_000;
 /** Pages read before the stream has begun: what happened since then is told as well. */
 const RECENT_SECONDS = 5;
 /** The console is full: another tab or browser may leave. */
@@ -67,36 +66,20 @@ export class LiveReader {
   async #read(): Promise<number | null> {
     const abort = new AbortController();
     this.#abort = abort;
-    let watchdog = setTimeout(() => abort.abort(), SILENT_MS);
+    let ended = false;
     try {
-      const response = await fetch(ADDRESS, {
-        method: 'POST',
-        credentials: 'same-origin',
-        cache: 'no-store',
-        headers: { 'content-type': 'application/json', 'x-csrf-token': 'orpc' },
-        body: JSON.stringify(this.#cursor === null ? { recentSeconds: RECENT_SECONDS } : { cursor: this.#cursor }),
-        signal: abort.signal,
-      });
+      const input = this.#cursor === null ? { recentSeconds: RECENT_SECONDS } : { cursor: this.#cursor };
+      const take = (line: LiveLine): boolean => {
+        // Of a session too: there may be another by now, and the next try is refused when there is none.
+        ended = line.type === 'end';
+        if (line.type !== 'end') this.#take(line);
+        return !ended;
+      };
+      const response = await readStream(ADDRESS, input, { abort, take: (line) => take(line as LiveLine) });
       if (response.status === 401) return null;
       if (response.status === 429) return FULL_MS;
-      if (!response.ok || !response.body) return pauseBefore(this.#attempt++);
-      let rest = '';
-      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-      for (let part = await reader.read(); !part.done; part = await reader.read()) {
-        clearTimeout(watchdog);
-        watchdog = setTimeout(() => abort.abort(), SILENT_MS);
-        const lines = (rest + part.value).split('\n');
-        rest = lines.pop() ?? '';
-        for (const text of lines) {
-          const line = JSON.parse(text) as LiveLine;
-          // Of a session too: there may be another by now, and the next try is refused when there is none.
-          if (line.type === 'end') return pauseBefore(0);
-          this.#take(line);
-        }
-      }
-      return pauseBefore(this.#attempt++);
+      return pauseBefore(ended ? 0 : this.#attempt++);
     } finally {
-      clearTimeout(watchdog);
       abort.abort();
     }
   }
