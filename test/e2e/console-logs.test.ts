@@ -346,7 +346,15 @@ test.serial('rows are downloaded at once, and written to a file in the backgroun
   await close();
   // The dossier of an address leads to its requests.
   const dossier = await signedInVisit(browser, running.origin, '/addresses/192.0.2.9');
-  await dossier.page.getByRole('link', { name: 'POST /search' }).waitFor();
+  // The attack that its node told of, and the request itself.
+  await dossier.page
+    .getByRole('table', { name: 'Logged requests' })
+    .getByRole('link', { name: 'POST /search' })
+    .waitFor();
+  t.is(await dossier.page.getByRole('link', { name: 'POST /search' }).count(), 2);
+  t.deepEqual(await accessibilityFaults(dossier.page), []);
+  t.deepEqual(await layoutFaults(dossier.page), []);
+  await screenshot(dossier.page, 'logs-address');
   await dossier.page.getByRole('link', { name: 'Open the logs of this site' }).click();
   await dossier.page.waitForURL(/ip=192\.0\.2\.9/);
   await eventually(async () => (await table(dossier.page).locator('tbody tr').count()) === 1, { what: 'its request' });
