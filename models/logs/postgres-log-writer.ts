@@ -7,7 +7,8 @@ import { DAY_MS, dayOf } from '../db/partitions.ts';
 import type { LogRow, MissingReason } from './log-row.ts';
 import type { Appended, LogBatch, LogWriter } from './log-writer.ts';
 
-const COLUMNS = [
+/** In the order of {@link logFields}. */
+export const LOG_COLUMNS: readonly string[] = [
   ...[
     'site_id',
     'site_hash',
@@ -150,9 +151,9 @@ async function insert(client: PoolClient, rows: readonly LogRow[]): Promise<{ st
   try {
     await client.query('create temporary table if not exists log_batch (like request_log) on commit delete rows');
     await client.query('truncate log_batch');
-    await copyIn(client, 'log_batch', COLUMNS, rows.map(fieldsOf));
+    await copyIn(client, 'log_batch', LOG_COLUMNS, rows.map(logFields));
     const { rowCount } = await client.query(
-      `insert into request_log (${COLUMNS.join()}) select ${COLUMNS.join()} from log_batch on conflict do nothing`,
+      `insert into request_log (${LOG_COLUMNS.join()}) select ${LOG_COLUMNS.join()} from log_batch on conflict do nothing`,
     );
     await client.query('release savepoint rows');
     return { stored: rowCount ?? 0, refused: [] };
@@ -169,7 +170,8 @@ async function insert(client: PoolClient, rows: readonly LogRow[]): Promise<{ st
   }
 }
 
-function fieldsOf(row: LogRow): (string | number | boolean | null)[] {
+/** A row as COPY takes it. */
+export function logFields(row: LogRow): (string | number | boolean | null)[] {
   return [
     ...[
       row.siteId,
