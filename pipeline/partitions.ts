@@ -20,6 +20,9 @@ const CHECK_MS = 500;
 const ORPHAN_MS = 3_000;
 const LONGEST_PAUSE_MS = 5_000;
 
+/** What is owned by partitions of clusters: a feed, or anything else that one process at a time does for a cluster. */
+export type Owned = Pick<Feed, 'name' | 'ownerLock'>;
+
 export interface PartitionHooks {
   /** Each time a session with the database is made, the first included; a throw closes it again. */
   onSession?(): Promise<void>;
@@ -29,7 +32,7 @@ export interface PartitionHooks {
 
 export class Partitions {
   readonly #runtime: Runtime;
-  readonly #feed: Feed;
+  readonly #feed: Owned;
   readonly #hooks: PartitionHooks;
   readonly #worker = randomUUID().slice(0, 13);
   readonly #owned = new Set<number>();
@@ -38,7 +41,7 @@ export class Partitions {
   #stopped = false;
   #running: Promise<void> | null = null;
 
-  constructor(runtime: Runtime, feed: Feed, hooks: PartitionHooks) {
+  constructor(runtime: Runtime, feed: Owned, hooks: PartitionHooks) {
     this.#runtime = runtime;
     this.#feed = feed;
     this.#hooks = hooks;

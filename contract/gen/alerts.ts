@@ -1,6 +1,7 @@
 // Written by `npm run generate` from the files it imports. Changes here are lost.
 import { alerts as backups } from '../resources/backups.codes.ts';
 import { alerts as certificates } from '../resources/certificates.codes.ts';
+import { alerts as dns } from '../resources/dns.codes.ts';
 import { alerts as nodes } from '../resources/nodes.codes.ts';
 import { alerts as rollout } from '../resources/rollout.codes.ts';
 import { alerts as rules } from '../resources/rules.codes.ts';
@@ -11,6 +12,7 @@ import { alerts as sites } from '../resources/sites.codes.ts';
 export const ALERT_LISTS = [
   backups,
   certificates,
+  dns,
   nodes,
   rollout,
   rules,

@@ -1,5 +1,6 @@
 // Written by `npm run generate` from the files it imports. Changes here are lost.
 import { attention as clusters } from '../resources/clusters.codes.ts';
+import { attention as dns } from '../resources/dns.codes.ts';
 import { attention as nodeChannelSettings } from '../resources/node-channel-settings.codes.ts';
 import { attention as nodes } from '../resources/nodes.codes.ts';
 import { attention as protectionSettings } from '../resources/protection-settings.codes.ts';
@@ -14,6 +15,7 @@ import { attention as sites } from '../resources/sites.codes.ts';
 
 export const ATTENTION_LISTS = [
   clusters,
+  dns,
   nodeChannelSettings,
   nodes,
   protectionSettings,

@@ -14,6 +14,7 @@ import { errors as certificates } from '../resources/certificates.codes.ts';
 import { errors as changes } from '../resources/changes.codes.ts';
 import { errors as clusters } from '../resources/clusters.codes.ts';
 import { errors as dnsCredentials } from '../resources/dns-credentials.codes.ts';
+import { errors as dns } from '../resources/dns.codes.ts';
 import { errors as enrollmentTokens } from '../resources/enrollment-tokens.codes.ts';
 import { errors as errorPages } from '../resources/error-pages.codes.ts';
 import { errors as ipLists } from '../resources/ip-lists.codes.ts';
@@ -55,6 +56,7 @@ export const ERROR_LISTS = [
   changes,
   clusters,
   dnsCredentials,
+  dns,
   enrollmentTokens,
   errorPages,
   ipLists,

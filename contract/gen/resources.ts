@@ -19,8 +19,10 @@ import * as certificateRequests from '../resources/certificate-requests.ts';
 import * as certificates from '../resources/certificates.ts';
 import * as changes from '../resources/changes.ts';
 import * as clientIp from '../resources/client-ip.ts';
+import * as clusterDns from '../resources/cluster-dns.ts';
 import * as clusters from '../resources/clusters.ts';
 import * as dnsCredentials from '../resources/dns-credentials.ts';
+import * as dns from '../resources/dns.ts';
 import * as enrollmentTokens from '../resources/enrollment-tokens.ts';
 import * as errorPages from '../resources/error-pages.ts';
 import * as headerLimit from '../resources/header-limit.ts';
@@ -92,8 +94,10 @@ export const RESOURCE_FILES = [
   certificates,
   changes,
   clientIp,
+  clusterDns,
   clusters,
   dnsCredentials,
+  dns,
   enrollmentTokens,
   errorPages,
   headerLimit,

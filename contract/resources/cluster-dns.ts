@@ -1,7 +1,17 @@
 // DNS of one cluster: which names its nodes and sites have, where they are written, and what became of each change.
 import Type, { type Static } from 'typebox';
 import { procedure, resource } from '../procedure.ts';
-import { Decimal, ExpectedUpdatedAt, Id, Input, Nullable, OneOf, Page, PageQuery, Timestamp } from '../scalars/common.ts';
+import {
+  Decimal,
+  ExpectedUpdatedAt,
+  Id,
+  Input,
+  Nullable,
+  OneOf,
+  Page,
+  PageQuery,
+  Timestamp,
+} from '../scalars/common.ts';
 import { RESOLUTION_LINES } from '../scalars/resolution-line.ts';
 import { DNS_MODES } from './dns.ts';
 import { Author } from './revisions.ts';
@@ -38,7 +48,8 @@ const overrides = Type.Array(Override, { maxItems: 1000, description: 'Other add
 const backupNodeGroupIds = Type.Array(Id, {
   maxItems: 4,
   uniqueItems: true,
-  description: 'Groups that take over, in this order, while the group has fewer than `minHealthyIps` healthy addresses.',
+  description:
+    'Groups that take over, in this order, while the group has fewer than `minHealthyIps` healthy addresses.',
 });
 const minHealthyIps = Type.Integer({ minimum: 1, maximum: 64, description: 'Fewest healthy addresses of an answer.' });
 
@@ -82,7 +93,9 @@ export const DnsBinding = Type.Object({
   ttl,
   lines: Type.Array(DnsLine, { maxItems: MAX_DNS_LINES }),
   lineAliases,
-  allLabel: Type.String({ description: 'Label of the name that leads to all lines: `all`, or `all-2` if it is taken.' }),
+  allLabel: Type.String({
+    description: 'Label of the name that leads to all lines: `all`, or `all-2` if it is taken.',
+  }),
   updatedAt: Nullable(Timestamp),
 });
 export type DnsBinding = Static<typeof DnsBinding>;
@@ -215,7 +228,6 @@ export const clusterDns = resource('dns.binding', {
   }),
   preview: procedure({
     ...write,
-    readOnly: true,
     method: 'POST',
     path: '/clusters/{id}/dns/preview',
     summary: 'Returns the records that DNS settings would lead to now. Saves nothing.',

@@ -105,6 +105,6 @@ export const clusters = resource('clusters', {
     readOnly: false,
     audit: 'cluster.delete',
     idempotency: 'accepted',
-    errors: ['CLUSTER_NOT_FOUND', 'CLUSTER_NOT_EMPTY'],
+    errors: ['CLUSTER_NOT_FOUND', 'CLUSTER_NOT_EMPTY', 'DNS_BINDING_IN_USE'],
   }),
 });

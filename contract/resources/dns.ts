@@ -27,8 +27,7 @@ const ProviderKey = Type.String({
   description: 'Provider, as `id` in the catalogue.',
 });
 const Zone = Type.String({ minLength: 1, maxLength: 253, description: 'Zone, such as example.com.' });
-const Credentials = Type.Record(Type.String({ maxLength: 64 }), Type.String({ maxLength: 16_384 }), {
-  maxProperties: 16,
+const Credentials = Type.Record(Type.String(), Type.String({ maxLength: 16_384 }), {
   description: 'Values of the fields that the catalogue lists, by key. Secrets are never returned.',
 });
 const Name = Type.String({ minLength: 1, maxLength: 100, pattern: ONE_LINE, description: 'Name shown in lists.' });
@@ -57,7 +56,9 @@ export const DnsCatalogEntry = Type.Object({
     endpoint: OneOf(['fixed', 'custom'], { description: 'custom: the operator names the server.' }),
     minTtl: Type.Integer({ description: 'Lowest TTL in seconds. Lower ones are raised when they are written.' }),
   }),
-  permissions: Type.Array(Type.String(), { description: "Permissions that the access needs, in the provider's words." }),
+  permissions: Type.Array(Type.String(), {
+    description: "Permissions that the access needs, in the provider's words.",
+  }),
 });
 export type DnsCatalogEntry = Static<typeof DnsCatalogEntry>;
 
@@ -156,7 +157,8 @@ export const dns = resource('dns', {
     slow: true,
     method: 'POST',
     path: '/dns/reconcile',
-    summary: 'Reads the zones now and repairs their records, and returns after that. Limits the run to a cluster if given.',
+    summary:
+      'Reads the zones now and repairs their records, and returns after that. Limits the run to a cluster if given.',
     input: Input({ clusterId: Type.Optional(Id) }),
     output: Type.Object({ clusters: { ...Count, description: 'Number of clusters that were looked at.' } }),
     audit: 'dns.reconcile',
@@ -191,7 +193,8 @@ export const dnsProviders = resource('dns.providers', {
     access: 'operator',
     method: 'GET',
     path: '/dns/providers',
-    summary: 'Lists accesses to DNS providers by name, without secrets. DNS credentials of certificates are among them.',
+    summary:
+      'Lists accesses to DNS providers by name, without secrets. DNS credentials of certificates are among them.',
     input: Input({ ...SearchQuery('Part of the name or of the zone, case-insensitive.'), ...PageQuery(50) }),
     output: Page(DnsProvider),
     errors: [],

@@ -107,6 +107,6 @@ export const nodeGroups = resource('nodeGroups', {
     readOnly: false,
     audit: 'node_group.delete',
     idempotency: 'accepted',
-    errors: ['NODE_GROUP_NOT_FOUND', 'NODE_GROUP_IS_DEFAULT'],
+    errors: ['NODE_GROUP_NOT_FOUND', 'NODE_GROUP_IS_DEFAULT', 'DNS_BINDING_IN_USE'],
   }),
 });

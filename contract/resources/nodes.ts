@@ -87,6 +87,22 @@ export const NodeGeoip = Type.Object(
   { description: 'GeoIP databases of the node; null until the node has reported them.' },
 );
 
+/** Addresses that can be configured of one node. */
+export const MAX_NODE_ADDRESSES = 8;
+
+const AddressLevel = Type.Integer({
+  minimum: 0,
+  maximum: 2,
+  description: '0: primary; 1 and 2: used in DNS while no address of a lower level can be reached.',
+});
+
+const SchedulingAddress = Type.Object({
+  address: Type.String(),
+  level: AddressLevel,
+  source: Type.Union([Type.Literal('reported'), Type.Literal('configured')]),
+  reachable: Type.Boolean(),
+});
+
 export const Node = Type.Object({
   id: Id,
   name: Type.String(),
@@ -109,6 +125,16 @@ export const Node = Type.Object({
   ipAddresses: Type.Array(Type.String(), { description: 'Interface addresses that the node reported, at most 64.' }),
   remoteAddress: Nullable(
     Type.String({ description: 'Source address of the last heartbeat; behind a proxy, the address of the proxy.' }),
+  ),
+  schedulingAddresses: Type.Array(SchedulingAddress, {
+    description:
+      'Addresses that DNS gives to visitors: the configured ones, or else the public ones that the node reported.',
+  }),
+  schedulingLevel: { ...AddressLevel, description: 'Level of the addresses in use.' },
+  dnsIssue: Nullable(
+    Type.Literal('no_public_address', {
+      description: 'Why the node cannot be in DNS: it has no address for visitors.',
+    }),
   ),
   supportedFeatures: Type.Array(Type.String()),
   upgradeRequired: Type.Boolean({
@@ -201,6 +227,31 @@ export const nodes = resource('nodes', {
     output: Node,
     audit: ['node.update', 'node.move'],
     errors: ['NODE_NOT_FOUND', 'NODE_GROUP_NOT_FOUND', 'NODE_GROUP_CLUSTER_MISMATCH', 'UPDATED_AT_MISMATCH'],
+  }),
+  setAddresses: procedure({
+    ...write,
+    access: 'operator',
+    method: 'PUT',
+    path: '/nodes/{id}/addresses',
+    summary: 'Replaces the configured addresses of a node. Without any, DNS uses the public ones that it reports.',
+    input: Input({
+      id: Id,
+      addresses: Type.Array(
+        Input({
+          address: Type.String({
+            minLength: 1,
+            maxLength: 64,
+            description: 'Single unicast address; private ones may be.',
+          }),
+          level: AddressLevel,
+        }),
+        { maxItems: MAX_NODE_ADDRESSES, description: 'One of them has level 0. Empty: reported addresses are used.' },
+      ),
+      expectedUpdatedAt: ExpectedUpdatedAt,
+    }),
+    output: Node,
+    audit: 'node.addresses_update',
+    errors: ['NODE_NOT_FOUND', 'NODE_ADDRESS_INVALID', 'UPDATED_AT_MISMATCH'],
   }),
   disable: procedure({
     ...write,

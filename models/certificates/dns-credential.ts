@@ -22,6 +22,8 @@ export interface DnsCredentialRow {
   secret: string;
   lastError: string | null;
   certificateCount: number;
+  /** Clusters whose records it writes. */
+  clusterCount: number;
   createdAt: Date;
   updatedAt: Date;
 }
@@ -30,7 +32,8 @@ export type NewDnsCredential = Pick<DnsCredentialRow, 'id' | 'name' | 'provider'
 
 const COLUMNS = `d.id, d.name, d.provider, d.zone, d.settings, d.secret, d.last_error as "lastError",
   d.created_at as "createdAt", d.updated_at as "updatedAt",
-  (select count(*)::int from certificate c where c.request->>'dnsCredentialId' = d.id and not c.rehearsal) as "certificateCount"`;
+  (select count(*)::int from certificate c where c.request->>'dnsCredentialId' = d.id and not c.rehearsal) as "certificateCount",
+  (select count(*)::int from dns_binding b where b.credential_id = d.id) as "clusterCount"`;
 
 export function dnsSecretPlace(id: string): SecretPlace {
   return { table: 'dns_credential', column: 'secret', row: id };

@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import { ONLINE_SECONDS } from './node-state.ts';
 
 /**
- * Addresses of each online active node of the cluster, as texts without prefix length. Where the console saw a node from
+ * Primary addresses (level 0) of each online active node of the cluster, as texts without prefix length. Where the console saw a node from
  * (source remote) is not among them: it may be a proxy's.
  */
 export async function edgeAddresses(
@@ -10,7 +10,7 @@ export async function edgeAddresses(
   clusterId: string,
 ): Promise<{ configured: string[]; reported: string[] }[]> {
   const { rows } = await sql.raw(
-    `select coalesce(array_agg(host(a.address)) filter (where a.source = 'configured'), '{}') as configured,
+    `select coalesce(array_agg(host(a.address)) filter (where a.source = 'configured' and a.level = 0), '{}') as configured,
             coalesce(array_agg(host(a.address)) filter (where a.source = 'reported'), '{}') as reported
        from node n
        join node_state s on s.node_id = n.id

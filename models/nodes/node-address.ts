@@ -39,3 +39,21 @@ export async function storedNodeAddresses(pool: Pick<Pool, 'query'>, nodeId: str
   });
   return rows;
 }
+
+/** Replaces the addresses that people configured of a node. */
+export async function configureNodeAddresses(
+  sql: Knex,
+  { nodeId, clusterId }: { nodeId: string; clusterId: string },
+  addresses: readonly { address: string; level: number }[],
+): Promise<void> {
+  await sql('node_address').where({ node_id: nodeId, source: 'configured' }).delete();
+  if (addresses.length === 0) return;
+  const rows = addresses.map(({ address, level }) => ({
+    node_id: nodeId,
+    cluster_id: clusterId,
+    address,
+    source: 'configured',
+    level,
+  }));
+  await sql('node_address').insert(rows);
+}

@@ -2,6 +2,7 @@ import type { Knex } from 'knex';
 import type { NODE_SORT } from '../../contract/resources/nodes.ts';
 import { BaseModel } from '../db/base.ts';
 import { orderBy, type Sort } from '../db/list-order.ts';
+import { NODE_ADDRESSES, type NodeAddressFact } from '../dns/facts.ts';
 import { ONLINE_SECONDS } from './node-state.ts';
 
 export class Node extends BaseModel {
@@ -72,6 +73,8 @@ export interface NodeRow {
   certificate_not_after: Date | null;
   cache_max_size_gb: number | null;
   cache_usage: Record<string, unknown> | null;
+  /** Those that can be in DNS: see {@link NODE_ADDRESSES}. */
+  addresses: NodeAddressFact[];
 }
 
 const FROM = `
@@ -90,7 +93,7 @@ const COLUMNS = `
          s.last_seen_at, s.info, s.features, s.missing_features, s.metrics, s.ban_status, s.cache_usage, s.remote_address,
          s.auth_error, s.data_plane_healthy, s.message, s.epoch::text, s.revision::text, s.set_hash, s.failed,
          h.epoch::text as target_epoch, h.revision::text as target_revision,
-         k.fingerprint as certificate_fingerprint, k.not_after as certificate_not_after`;
+         k.fingerprint as certificate_fingerprint, k.not_after as certificate_not_after, ${NODE_ADDRESSES} as addresses`;
 
 // The newest certificate that may be used.
 const CERTIFICATE = `

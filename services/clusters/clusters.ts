@@ -15,6 +15,7 @@ import {
 import { createCluster } from '../../models/clusters/create-cluster.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { violatedConstraint } from '../../models/db/violations.ts';
+import { dnsInUse } from '../../models/dns/binding.ts';
 import type { Call } from '../../runtime/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { write } from '../../runtime/write.ts';
@@ -100,6 +101,7 @@ export async function deleteCluster(
     const cluster = (await Cluster.query(tx.sql).findById(input.id).forUpdate()) ?? fail('CLUSTER_NOT_FOUND');
     const { nodes, sites } = await clusterContent(tx.sql, cluster.id);
     if (nodes > 0 || sites > 0) fail('CLUSTER_NOT_EMPTY', { nodes, sites });
+    if (await dnsInUse(tx.sql, cluster.id)) fail('DNS_BINDING_IN_USE');
     await Cluster.query(tx.sql).deleteById(cluster.id);
     await recordAudit(tx, 'cluster.delete', { type: 'cluster', id: cluster.id, name: cluster.name });
     return {};

@@ -6,6 +6,7 @@ import { recordAudit } from '../../models/audit/audit-entry.ts';
 import { Cluster } from '../../models/clusters/cluster.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../models/db/updated-at.ts';
 import { violatedConstraint } from '../../models/db/violations.ts';
+import { linesOfGroup } from '../../models/dns/binding.ts';
 import {
   NodeGroup,
   type NodeGroupSummary,
@@ -111,6 +112,8 @@ export async function deleteNodeGroup(
   return write(runtime, call, {}, async (tx) => {
     const group = (await NodeGroup.locked(tx.sql, input.id)) ?? fail('NODE_GROUP_NOT_FOUND');
     if (group.isDefault) fail('NODE_GROUP_IS_DEFAULT');
+    const lines = await linesOfGroup(tx.sql, group.clusterId, group.id);
+    if (lines.length > 0) fail('DNS_BINDING_IN_USE', { lines });
     const target = (await NodeGroup.defaultOf(tx.sql, group.clusterId))!;
     const moved = await tx
       .sql('node')

@@ -12,6 +12,7 @@ import { feature as certificates } from '../certificates/feature.ts';
 import { feature as changes } from '../changes/feature.ts';
 import { feature as clientIp } from '../client-ip/feature.ts';
 import { feature as clusters } from '../clusters/feature.ts';
+import { feature as dns } from '../dns/feature.ts';
 import { feature as enrollment } from '../enrollment/feature.ts';
 import { feature as errorPages } from '../error-pages/feature.ts';
 import { feature as headerLimit } from '../header-limit/feature.ts';
@@ -46,6 +47,7 @@ export const FEATURES = [
   changes,
   clientIp,
   clusters,
+  dns,
   enrollment,
   errorPages,
   headerLimit,

@@ -5,6 +5,7 @@ import type { Role } from '../../runtime/env.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { nodeMetrics } from './node-metrics.ts';
 import { deleteNode, getNode, listNodes, setNodeStatus, updateNode } from './nodes.ts';
+import { setNodeAddresses } from './set-addresses.ts';
 
 export const roles: Role[] = ['app'];
 
@@ -16,6 +17,7 @@ export default (runtime: Runtime): ServiceSchema => ({
       implement(nodes.get, (input) => getNode(runtime, input)),
       implement(nodes.metrics, (input) => nodeMetrics(runtime, input)),
       implement(nodes.update, (input, call) => updateNode(runtime, input, call)),
+      implement(nodes.setAddresses, (input, call) => setNodeAddresses(runtime, input, call)),
       implement(nodes.disable, (input, call) => setNodeStatus(runtime, input, 'disabled', call)),
       implement(nodes.enable, (input, call) => setNodeStatus(runtime, input, 'active', call)),
       implement(nodes.delete, (input, call) => deleteNode(runtime, input, call)),

@@ -1,6 +1,7 @@
 // A row of the database -> the node of the contract.
 import type { Output } from '../../contract/procedure.ts';
 import type { nodes } from '../../contract/resources/nodes.ts';
+import { schedulingAddresses, schedulingLevel } from '../../mixins/dns/targets.ts';
 import type { NodeRow } from '../../models/nodes/node.ts';
 
 type NodeOutput = Output<typeof nodes.get>;
@@ -10,6 +11,7 @@ export function presentNode(row: NodeRow): NodeOutput {
   const text = (name: string): string => (typeof info[name] === 'string' ? info[name] : '');
   const failedEntries = (row.failed ?? []).map(({ kind, id, running, reason }) => ({ kind, id, running, reason }));
   const reported = row.epoch !== null;
+  const addresses = schedulingAddresses(row);
   return {
     id: row.id,
     name: row.name,
@@ -31,6 +33,9 @@ export function presentNode(row: NodeRow): NodeOutput {
     arch: text('arch'),
     ipAddresses: Array.isArray(info.ipAddresses) ? (info.ipAddresses as string[]) : [],
     remoteAddress: row.remote_address,
+    schedulingAddresses: addresses,
+    schedulingLevel: schedulingLevel(addresses) ?? 0,
+    dnsIssue: addresses.length === 0 ? 'no_public_address' : null,
     supportedFeatures: row.features ?? [],
     upgradeRequired: (row.missing_features ?? []).length > 0,
     missingFeatures: row.missing_features ?? [],

@@ -176,8 +176,46 @@ export const ERROR_STATUS = {
   NO_CLUSTER: 412,
   /** This DNS credential does not exist. */
   DNS_CREDENTIAL_NOT_FOUND: 404,
-  /** The DNS credential is in use: certificates use it (`data.certificates`), or DNS records are still to be removed (`data.records`). */
+  /** The DNS credential is in use: by the certificates `data.certificates`, by the clusters `data.clusters`, or by DNS records that are still to be removed (`data.records`). */
   DNS_CREDENTIAL_IN_USE: 409,
+  /** This DNS provider access does not exist. */
+  DNS_PROVIDER_NOT_FOUND: 404,
+  /** The DNS provider access is in use: by the clusters `data.clusters`, by the certificates `data.certificates`, or by records that are still to be removed. */
+  DNS_PROVIDER_IN_USE: 409,
+  /** The DNS provider rejected the credentials, or they may not do this. */
+  DNS_PROVIDER_AUTH_FAILED: 400,
+  /** The DNS provider does not have the zone, or hides it from these credentials. */
+  DNS_PROVIDER_ZONE_NOT_FOUND: 400,
+  /** The DNS provider could not be reached, or did not answer in time. */
+  DNS_PROVIDER_UNREACHABLE: 502,
+  /** The DNS provider accepts no more requests now. Try again later. */
+  DNS_PROVIDER_RATE_LIMITED: 429,
+  /** The DNS provider answered with an error. */
+  DNS_PROVIDER_FAILED: 502,
+  /** The DNS server has an address that the console may not call. Add it to SVC_OUTBOUND_ALLOW if it is yours. */
+  DNS_ADDRESS_REFUSED: 400,
+  /** The DNS provider cannot list zones. Enter the zone by hand. */
+  DNS_ZONES_UNSUPPORTED: 400,
+  /** `domain` is not inside the zone of the DNS provider access. */
+  DNS_ZONE_MISMATCH: 400,
+  /** The DNS provider does not support the resolution line `data.line`. */
+  DNS_LINE_UNSUPPORTED: 400,
+  /** The DNS lines contradict each other: `data.line`, `data.reason`. */
+  DNS_POLICY_INVALID: 400,
+  /** Another cluster writes the name `data.name` in the same zone. Choose another domain or line name. */
+  DNS_BINDING_CONFLICT: 409,
+  /** The DNS of the cluster uses this or still has records. Change the lines, or switch DNS off and wait until its records are removed. */
+  DNS_BINDING_IN_USE: 409,
+  /** The zone has records named `data.name` that the console did not write. It does not change them. Remove them, or choose another name. */
+  DNS_RECORD_CONFLICT: 409,
+  /** This DNS revision does not exist. */
+  DNS_REVISION_NOT_FOUND: 404,
+  /** This DNS revision is not blocked, or not any more. */
+  DNS_NOT_BLOCKED: 409,
+  /** Another run on this cluster did not end in time. Try again later. */
+  DNS_RECONCILE_BUSY: 409,
+  /** The address `data.address` cannot be a node address: it is not a single unicast address, or is there twice. */
+  NODE_ADDRESS_INVALID: 400,
   /** This enrollment token does not exist. */
   ENROLLMENT_TOKEN_NOT_FOUND: 404,
   /** The template for the status in `data.status` is larger than `data.limit` bytes. Shorten it, or move styles and images into files. */

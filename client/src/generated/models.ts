@@ -283,7 +283,7 @@ export interface AlertEvent {
   /** ID. 1 to 64 characters. */
   id: string;
   /** What begins. */
-  kind: 'node_offline' | 'certificate_expiring' | 'certificate_failed' | 'origin_unavailable' | 'high_5xx' | 'site_failing' | 'cc_mitigation' | 'waf_share' | 'config_rollout_failed' | 'config_rollout_no_canary' | 'changes_undone' | 'stored_rule_invalid' | 'backup_late';
+  kind: 'node_offline' | 'certificate_expiring' | 'certificate_failed' | 'origin_unavailable' | 'high_5xx' | 'site_failing' | 'cc_mitigation' | 'waf_share' | 'config_rollout_failed' | 'config_rollout_no_canary' | 'changes_undone' | 'dns_failed' | 'dns_mass_removal_blocked' | 'stored_rule_invalid' | 'backup_late';
   siteId: string | null;
   /** Name of what the alert is about: the site, else the node, certificate or cluster. */
   siteName: string;
@@ -329,7 +329,7 @@ export interface AlertSilence {
   /** ID. 1 to 64 characters. */
   id: string;
   /** Alerts that are not sent; empty: all kinds of the resource. Up to 64 entries. */
-  kinds: Array<'node_offline' | 'certificate_expiring' | 'certificate_failed' | 'origin_unavailable' | 'high_5xx' | 'site_failing' | 'cc_mitigation' | 'waf_share' | 'config_rollout_failed' | 'config_rollout_no_canary' | 'changes_undone' | 'stored_rule_invalid' | 'backup_late'>;
+  kinds: Array<'node_offline' | 'certificate_expiring' | 'certificate_failed' | 'origin_unavailable' | 'high_5xx' | 'site_failing' | 'cc_mitigation' | 'waf_share' | 'config_rollout_failed' | 'config_rollout_no_canary' | 'changes_undone' | 'dns_failed' | 'dns_mass_removal_blocked' | 'stored_rule_invalid' | 'backup_late'>;
   /** ID of the site, node, cluster or certificate whose alerts are not sent; null: of all of them. */
   resourceId: string | null;
   /** Its name as the silence began; empty: unknown, or all of them. */
@@ -369,7 +369,7 @@ export interface AlertSubscription {
   /** Name shown in lists. 1 to 100 characters. */
   channelName: string;
   /** Alerts that are sent. Those about the whole installation go only to channels that receive everything. 1 to 64 entries. */
-  kinds: Array<'node_offline' | 'certificate_expiring' | 'certificate_failed' | 'origin_unavailable' | 'high_5xx' | 'site_failing' | 'cc_mitigation' | 'waf_share' | 'config_rollout_failed' | 'config_rollout_no_canary' | 'changes_undone' | 'stored_rule_invalid' | 'backup_late'>;
+  kinds: Array<'node_offline' | 'certificate_expiring' | 'certificate_failed' | 'origin_unavailable' | 'high_5xx' | 'site_failing' | 'cc_mitigation' | 'waf_share' | 'config_rollout_failed' | 'config_rollout_no_canary' | 'changes_undone' | 'dns_failed' | 'dns_mass_removal_blocked' | 'stored_rule_invalid' | 'backup_late'>;
   /** Whether messages are sent. */
   enabled: boolean;
   /** Whether the subscription is for all sites, also later ones. */
@@ -1030,6 +1030,34 @@ export interface Cluster {
   updatedAt: string;
 }
 
+export interface ClusterDns {
+  binding: DnsBinding;
+  /** Newest DNS revision; null: none yet. */
+  revision: string | null;
+  /** DNS revision that the zone has; null: none yet. */
+  applied: string | null;
+  /** Records that the zone should have, at most 10000. */
+  records: DnsRecord[];
+  /** Change that mass-removal protection holds; null: none. */
+  blocked: {
+    /** Decimal number as a string. Example: 42. */
+    revision: string;
+    /** Number of addresses that it would remove. */
+    removedRecords: number;
+    /** Number of addresses before it. */
+    previousRecords: number;
+    /** What changes, at most 100 names. Names of sites follow the sites and are not listed. */
+    difference: DnsDifference[];
+    differenceTotal: number;
+  } | null;
+  /** Why the records could not be written; null: they were. */
+  problem: DnsProblem | null;
+  /** Names that other records have in the zone. The console leaves these alone. At most 100. */
+  conflicts: string[];
+  /** When a reading of the zone last showed all records. */
+  checkedAt: string | null;
+}
+
 export interface ContentSettings {
   /** Charset in the `Content-Type` header of text/*, application/javascript, application/json and application/xml responses from the origin. Bodies are not converted. */
   charset: {
@@ -1099,6 +1127,77 @@ export interface Delivery {
   } | null;
 }
 
+export interface DnsBinding {
+  /** off: no names; manual: the console says which records are needed; auto: the console writes them. */
+  mode: 'off' | 'manual' | 'auto';
+  /** Access that writes the records; required for auto. */
+  providerId: string | null;
+  /** Zone of the access. */
+  zone: string | null;
+  /** Domain below which the names are; inside the zone of the access. Required unless the mode is off. Up to 180 characters. */
+  domain: string;
+  /** Seconds that resolvers may keep an answer. 30 to 3600. */
+  ttl: number;
+  /** Up to 128 entries. */
+  lines: DnsLine[];
+  /** Whether each site also has a name for each line. */
+  lineAliases: boolean;
+  /** Label of the name that leads to all lines: `all`, or `all-2` if it is taken. */
+  allLabel: string;
+  updatedAt: string | null;
+}
+
+export interface DnsBindingSummary {
+  /** ID. 1 to 64 characters. */
+  clusterId: string;
+  clusterName: string;
+  mode: 'off' | 'manual' | 'auto';
+  providerId: string | null;
+  zone: string | null;
+  domain: string;
+  /** Newest DNS revision; null: none yet. */
+  revision: string | null;
+  /** DNS revision that the zone has; null: none yet. */
+  applied: string | null;
+  /** DNS revision that mass-removal protection holds; null: none. */
+  blocked: string | null;
+  /** Whether the records could not be written. */
+  failing: boolean;
+}
+
+export interface DnsCatalogEntry {
+  id: string;
+  /** Proper name of the provider. */
+  name: string;
+  fields: Array<{
+    key: string;
+    type: 'text' | 'secret' | 'select' | 'textarea' | 'url';
+    /** Whether the value is stored encrypted and never returned. */
+    secret: boolean;
+    required: boolean;
+    placeholder: string;
+    pattern: string | null;
+    maxLength: number;
+    /** Choices of a select. */
+    options: string[];
+    default: string;
+  }>;
+  capabilities: {
+    recordTypes: string[];
+    /** Whether the zones of an access can be listed. */
+    listZones: boolean;
+    /** Resolution lines that the provider supports. */
+    lines: Array<'default' | 'telecom' | 'unicom' | 'mobile' | 'edu' | 'overseas'>;
+    apex: 'cname' | 'alias' | null;
+    /** custom: the operator names the server. */
+    endpoint: 'fixed' | 'custom';
+    /** Lowest TTL in seconds. Lower ones are raised when they are written. */
+    minTtl: number;
+  };
+  /** Permissions that the access needs, in the provider's words. */
+  permissions: string[];
+}
+
 export interface DnsCredential {
   /** ID. 1 to 64 characters. */
   id: string;
@@ -1121,6 +1220,116 @@ export interface DnsCredential {
   createdAt: string;
   /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
   updatedAt: string;
+}
+
+export interface DnsDifference {
+  name: string;
+  type: 'A' | 'AAAA' | 'CNAME';
+  line?: 'default' | 'telecom' | 'unicom' | 'mobile' | 'edu' | 'overseas' | undefined;
+  /** Values before the change. */
+  before: string[];
+  /** Values after the change. */
+  after: string[];
+}
+
+export interface DnsLine {
+  /** Label of the line below the domain; unique, not `all`. */
+  name: string;
+  /** Node group whose nodes the line leads to. A group belongs to one line. 1 to 64 characters. */
+  nodeGroupId: string;
+  /** Other addresses of some nodes. Up to 1000 entries. */
+  overrides: Array<{
+    /** ID. 1 to 64 characters. */
+    nodeId: string;
+    /** Addresses of the node in this line. 1 to 8 entries. */
+    addresses: string[];
+  }>;
+  /** Visitors that get this answer, by their network. The provider must support it. */
+  resolutionLine: 'default' | 'telecom' | 'unicom' | 'mobile' | 'edu' | 'overseas';
+  /** Groups that take over, in this order, while the group has fewer than `minHealthyIps` healthy addresses. Up to 4 entries. */
+  backupNodeGroupIds: string[];
+  /** Fewest healthy addresses of an answer. 1 to 64. */
+  minHealthyIps: number;
+}
+
+export interface DnsProblem {
+  /** Error code. */
+  code: string;
+  name: string | null;
+  /** What the provider said; "" if nothing. */
+  detail: string;
+  /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
+  at: string;
+}
+
+export interface DnsProtection {
+  /** Share of the addresses of a cluster that one change may remove. A larger change is blocked. 0.05 to 1; default 0.5. */
+  massRemovalRatio: number;
+  updatedAt: string | null;
+}
+
+export interface DnsProvider {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  /** Name shown in lists. 1 to 100 characters. */
+  name: string;
+  /** Provider, as `id` in the catalogue. */
+  provider: string;
+  /** Zone, such as example.com. 1 to 253 characters. */
+  zone: string;
+  /** Values of the fields that are not secret. */
+  settings: Record<string, string>;
+  /** Number of clusters whose records it writes. */
+  clusterCount: number;
+  /** Number of certificates that use it for DNS-01 validation. */
+  certificateCount: number;
+  lastError: string | null;
+  /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
+  createdAt: string;
+  /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
+  updatedAt: string;
+}
+
+export interface DnsRecord {
+  /** Whole name, without a dot at the end. */
+  name: string;
+  type: 'A' | 'AAAA' | 'CNAME';
+  data: string;
+  ttl: number;
+  /** Absent for the default line. */
+  line?: 'default' | 'telecom' | 'unicom' | 'mobile' | 'edu' | 'overseas' | undefined;
+  /** What the name belongs to. */
+  owner: 'all' | 'line' | 'site';
+  ownerId: string | null;
+  ownerName: string | null;
+  /** Node that has the address. */
+  nodeName: string | null;
+  /** Whether that node is healthy; null for a CNAME. */
+  healthy: boolean | null;
+}
+
+export interface DnsRevision {
+  /** Decimal number as a string. Example: 42. */
+  revision: string;
+  status: 'pending' | 'applied' | 'failed' | 'superseded' | 'blocked';
+  reason: 'manual' | 'health' | 'rollback' | 'force' | 'scheduling';
+  reasonParams: Record<string, unknown>;
+  actor: Author;
+  /** off: no names; manual: the console says which records are needed; auto: the console writes them. */
+  mode: 'off' | 'manual' | 'auto';
+  /** Domain below which the names are; inside the zone of the access. Required unless the mode is off. Up to 180 characters. */
+  domain: string;
+  /** Number of addresses in its records. */
+  addresses: number;
+  removedRecords: number;
+  previousRecords: number;
+  /** What changes, at most 100 names. Names of sites follow the sites and are not listed. */
+  difference: DnsDifference[];
+  differenceTotal: number;
+  problem: DnsProblem | null;
+  /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
+  createdAt: string;
+  appliedAt: string | null;
 }
 
 export interface EdgeBuild {
@@ -1601,6 +1810,17 @@ export interface Node {
   /** Interface addresses that the node reported, at most 64. */
   ipAddresses: string[];
   remoteAddress: string | null;
+  /** Addresses that DNS gives to visitors: the configured ones, or else the public ones that the node reported. */
+  schedulingAddresses: Array<{
+    address: string;
+    /** 0: primary; 1 and 2: used in DNS while no address of a lower level can be reached. 0 to 2. */
+    level: number;
+    source: 'reported' | 'configured';
+    reachable: boolean;
+  }>;
+  /** Level of the addresses in use. 0 to 2. */
+  schedulingLevel: number;
+  dnsIssue: 'no_public_address' | null;
   supportedFeatures: string[];
   /** Whether the configuration of the cluster needs a capability that the node lacks. */
   upgradeRequired: boolean;
@@ -1946,7 +2166,7 @@ export interface Overview {
   readAt: string;
   /** Items that need attention, by kind: first all of the kinds nodes_unhealthy to nodes_lagging, then at most 50 of the other kinds. */
   attention: Array<{
-    kind: 'nodes_unhealthy' | 'canary_rolled_back' | 'canary_awaiting_promotion' | 'canary_running' | 'nodes_lagging' | 'changes_undone' | 'platform_rules_invalid' | 'site_rules_invalid' | 'site_failing' | 'sites_unserved' | 'clusters_no_nodes' | 'origins_down' | 'certificates_ending' | 'sites_above_normal' | 'sites_waf_share' | 'under_attack_on' | 'sites_under_attack' | 'nodes_bans_unapplied' | 'node_certificates_ending' | 'session_ticket_keys_not_held' | 'nodes_proxy_peers_unset' | 'publications_waiting' | 'node_channel';
+    kind: 'nodes_unhealthy' | 'dns_failed' | 'dns_blocked' | 'canary_rolled_back' | 'canary_awaiting_promotion' | 'canary_running' | 'nodes_lagging' | 'nodes_no_address' | 'changes_undone' | 'platform_rules_invalid' | 'site_rules_invalid' | 'site_failing' | 'sites_unserved' | 'clusters_no_nodes' | 'origins_down' | 'certificates_ending' | 'sites_above_normal' | 'sites_waf_share' | 'under_attack_on' | 'sites_under_attack' | 'nodes_bans_unapplied' | 'node_certificates_ending' | 'session_ticket_keys_not_held' | 'nodes_proxy_peers_unset' | 'publications_waiting' | 'node_channel';
     /** act: something does not work; watch: something may stop working, or is intended. */
     level: 'act' | 'watch';
     /** null: the item concerns several clusters. */

@@ -30,8 +30,16 @@ import type {
   Change,
   ClientIpSettings,
   Cluster,
+  ClusterDns,
   ContentSettingsInput,
+  DnsBindingSummary,
+  DnsCatalogEntry,
   DnsCredential,
+  DnsDifference,
+  DnsProtection,
+  DnsProvider,
+  DnsRecord,
+  DnsRevision,
   EnrollmentProgress,
   ExclusionHit,
   ExpressionCheck,
@@ -360,7 +368,7 @@ export interface AlertsSilencesListOutput {
 
 export interface AlertsSilencesCreateInput {
   /** Alerts that are not sent; empty: all kinds of the resource. Up to 64 entries; default []. */
-  kinds?: Array<'node_offline' | 'certificate_expiring' | 'certificate_failed' | 'origin_unavailable' | 'high_5xx' | 'site_failing' | 'cc_mitigation' | 'waf_share' | 'config_rollout_failed' | 'config_rollout_no_canary' | 'changes_undone' | 'stored_rule_invalid' | 'backup_late'> | undefined;
+  kinds?: Array<'node_offline' | 'certificate_expiring' | 'certificate_failed' | 'origin_unavailable' | 'high_5xx' | 'site_failing' | 'cc_mitigation' | 'waf_share' | 'config_rollout_failed' | 'config_rollout_no_canary' | 'changes_undone' | 'dns_failed' | 'dns_mass_removal_blocked' | 'stored_rule_invalid' | 'backup_late'> | undefined;
   /** ID of the site, node, cluster or certificate. 1 to 64 characters. */
   resourceId?: string | undefined;
   /** Why, for colleagues. 1 to 200 characters. */
@@ -420,7 +428,7 @@ export interface AlertsSubscriptionsCreateInput {
   /** ID. 1 to 64 characters. */
   channelId: string;
   /** Alerts that are sent. Those about the whole installation go only to channels that receive everything. 1 to 64 entries. */
-  kinds: Array<'node_offline' | 'certificate_expiring' | 'certificate_failed' | 'origin_unavailable' | 'high_5xx' | 'site_failing' | 'cc_mitigation' | 'waf_share' | 'config_rollout_failed' | 'config_rollout_no_canary' | 'changes_undone' | 'stored_rule_invalid' | 'backup_late'>;
+  kinds: Array<'node_offline' | 'certificate_expiring' | 'certificate_failed' | 'origin_unavailable' | 'high_5xx' | 'site_failing' | 'cc_mitigation' | 'waf_share' | 'config_rollout_failed' | 'config_rollout_no_canary' | 'changes_undone' | 'dns_failed' | 'dns_mass_removal_blocked' | 'stored_rule_invalid' | 'backup_late'>;
   /** Whether messages are sent. Default true. */
   enabled?: boolean | undefined;
   /** Whether the subscription is for all sites, also later ones. Default false. */
@@ -435,7 +443,7 @@ export interface AlertsSubscriptionsUpdateInput {
   /** ID. 1 to 64 characters. */
   id: string;
   /** Alerts that are sent. Those about the whole installation go only to channels that receive everything. 1 to 64 entries. */
-  kinds: Array<'node_offline' | 'certificate_expiring' | 'certificate_failed' | 'origin_unavailable' | 'high_5xx' | 'site_failing' | 'cc_mitigation' | 'waf_share' | 'config_rollout_failed' | 'config_rollout_no_canary' | 'changes_undone' | 'stored_rule_invalid' | 'backup_late'>;
+  kinds: Array<'node_offline' | 'certificate_expiring' | 'certificate_failed' | 'origin_unavailable' | 'high_5xx' | 'site_failing' | 'cc_mitigation' | 'waf_share' | 'config_rollout_failed' | 'config_rollout_no_canary' | 'changes_undone' | 'dns_failed' | 'dns_mass_removal_blocked' | 'stored_rule_invalid' | 'backup_late'>;
   /** Whether messages are sent. Default true. */
   enabled?: boolean | undefined;
   /** Whether the subscription is for all sites, also later ones. Default false. */
@@ -1549,6 +1557,155 @@ export interface ClustersDeleteInput {
 
 export type ClustersDeleteOutput = Record<string, never>;
 
+export interface DnsBindingGetInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+}
+
+export type DnsBindingGetOutput = ClusterDns;
+
+export interface DnsBindingSetInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  /** off: no names; manual: the console says which records are needed; auto: the console writes them. Default "off". */
+  mode?: 'off' | 'manual' | 'auto' | undefined;
+  /** Access that writes the records; required for auto. Default null. */
+  providerId?: string | null | undefined;
+  /** Domain below which the names are; inside the zone of the access. Required unless the mode is off. Up to 180 characters; default "". */
+  domain?: string | undefined;
+  /** Seconds that resolvers may keep an answer. 30 to 3600; default 600. */
+  ttl?: number | undefined;
+  /** Up to 128 entries; default []. */
+  lines?: Array<{
+    /** Label of the line below the domain; unique, not `all`. */
+    name: string;
+    /** Node group whose nodes the line leads to. A group belongs to one line. 1 to 64 characters. */
+    nodeGroupId: string;
+    /** Other addresses of some nodes. Up to 1000 entries; default []. */
+    overrides?: Array<{
+      /** ID. 1 to 64 characters. */
+      nodeId: string;
+      /** Addresses of the node in this line. 1 to 8 entries. */
+      addresses: string[];
+    }> | undefined;
+    /** Visitors that get this answer, by their network. The provider must support it. Default "default". */
+    resolutionLine?: 'default' | 'telecom' | 'unicom' | 'mobile' | 'edu' | 'overseas' | undefined;
+    /** Groups that take over, in this order, while the group has fewer than `minHealthyIps` healthy addresses. Up to 4 entries; default []. */
+    backupNodeGroupIds?: string[] | undefined;
+    /** Fewest healthy addresses of an answer. 1 to 64; default 1. */
+    minHealthyIps?: number | undefined;
+  }> | undefined;
+  /** Whether each site also has a name for each line. Default false. */
+  lineAliases?: boolean | undefined;
+  /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
+  expectedUpdatedAt?: string | undefined;
+}
+
+export interface DnsBindingSetOutput {
+  /** DNS revision of the change; null: no record changes. */
+  revision: string | null;
+}
+
+export interface DnsBindingExportInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+}
+
+export interface DnsBindingExportOutput {
+  /** Domain that the names of the file are relative to. */
+  origin: string;
+  records: DnsRecord[];
+  /** The same in the format of BIND; records of other lines are comments. */
+  zoneFile: string;
+}
+
+export interface DnsBindingForceInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  /** The blocked DNS revision. */
+  revision: string;
+}
+
+export interface DnsBindingForceOutput {
+  /** DNS revision of the change; null: no record changes. */
+  revision: string | null;
+}
+
+export interface DnsBindingPreviewInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  /** off: no names; manual: the console says which records are needed; auto: the console writes them. Default "off". */
+  mode?: 'off' | 'manual' | 'auto' | undefined;
+  /** Access that writes the records; required for auto. Default null. */
+  providerId?: string | null | undefined;
+  /** Domain below which the names are; inside the zone of the access. Required unless the mode is off. Up to 180 characters; default "". */
+  domain?: string | undefined;
+  /** Seconds that resolvers may keep an answer. 30 to 3600; default 600. */
+  ttl?: number | undefined;
+  /** Up to 128 entries; default []. */
+  lines?: Array<{
+    /** Label of the line below the domain; unique, not `all`. */
+    name: string;
+    /** Node group whose nodes the line leads to. A group belongs to one line. 1 to 64 characters. */
+    nodeGroupId: string;
+    /** Other addresses of some nodes. Up to 1000 entries; default []. */
+    overrides?: Array<{
+      /** ID. 1 to 64 characters. */
+      nodeId: string;
+      /** Addresses of the node in this line. 1 to 8 entries. */
+      addresses: string[];
+    }> | undefined;
+    /** Visitors that get this answer, by their network. The provider must support it. Default "default". */
+    resolutionLine?: 'default' | 'telecom' | 'unicom' | 'mobile' | 'edu' | 'overseas' | undefined;
+    /** Groups that take over, in this order, while the group has fewer than `minHealthyIps` healthy addresses. Up to 4 entries; default []. */
+    backupNodeGroupIds?: string[] | undefined;
+    /** Fewest healthy addresses of an answer. 1 to 64; default 1. */
+    minHealthyIps?: number | undefined;
+  }> | undefined;
+  /** Whether each site also has a name for each line. Default false. */
+  lineAliases?: boolean | undefined;
+}
+
+export interface DnsBindingPreviewOutput {
+  records: DnsRecord[];
+  /** What changes, at most 100 names. Names of sites follow the sites and are not listed. */
+  difference: DnsDifference[];
+  differenceTotal: number;
+  /** Whether mass-removal protection would hold the change. */
+  blocked: boolean;
+  /** Names whose records change between addresses and CNAME. Such a name has no record for a moment. */
+  replaced: string[];
+  /** TTL that the provider will write. */
+  ttl: number;
+}
+
+export interface DnsBindingRevisionsInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  /** Page, from 1. 1 to 1000000; default 1. */
+  page?: number | undefined;
+  /** Items per page. 1 to 100; default 20. */
+  pageSize?: number | undefined;
+}
+
+export interface DnsBindingRevisionsOutput {
+  items: DnsRevision[];
+  /** Number of items on all pages. */
+  total: number;
+}
+
+export interface DnsBindingRollbackInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  /** Decimal number as a string. Example: 42. */
+  revision: string;
+}
+
+export interface DnsBindingRollbackOutput {
+  /** DNS revision of the change; null: no record changes. */
+  revision: string | null;
+}
+
 export interface ClustersRevisionsInput {
   /** ID. 1 to 64 characters. */
   id: string;
@@ -1882,6 +2039,127 @@ export interface DnsCredentialsTryOutput {
   }>;
 }
 
+export interface DnsBindingsInput {
+  /** Part of the name of the cluster. Up to 100 characters. */
+  search?: string | undefined;
+  /** Page, from 1. 1 to 1000000; default 1. */
+  page?: number | undefined;
+  /** Items per page. 1 to 100; default 50. */
+  pageSize?: number | undefined;
+}
+
+export interface DnsBindingsOutput {
+  items: DnsBindingSummary[];
+  /** Number of items on all pages. */
+  total: number;
+}
+
+export type DnsCatalogInput = Record<string, never>;
+
+export type DnsCatalogOutput = DnsCatalogEntry[];
+
+export type DnsProtectionGetInput = Record<string, never>;
+
+export type DnsProtectionGetOutput = DnsProtection;
+
+export interface DnsProtectionSetInput {
+  /** Share of the addresses of a cluster that one change may remove. A larger change is blocked. 0.05 to 1; default 0.5. */
+  massRemovalRatio?: number | undefined;
+  /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
+  expectedUpdatedAt?: string | undefined;
+}
+
+export type DnsProtectionSetOutput = DnsProtection;
+
+export interface DnsProvidersListInput {
+  /** Part of the name or of the zone, case-insensitive. Up to 100 characters. */
+  search?: string | undefined;
+  /** Page, from 1. 1 to 1000000; default 1. */
+  page?: number | undefined;
+  /** Items per page. 1 to 100; default 50. */
+  pageSize?: number | undefined;
+}
+
+export interface DnsProvidersListOutput {
+  items: DnsProvider[];
+  /** Number of items on all pages. */
+  total: number;
+}
+
+export interface DnsProvidersCreateInput {
+  /** Name shown in lists. 1 to 100 characters. */
+  name: string;
+  /** Provider, as `id` in the catalogue. */
+  provider: string;
+  /** Zone, such as example.com. 1 to 253 characters. */
+  zone: string;
+  /** Values of the fields that the catalogue lists, by key. Secrets are never returned. */
+  credentials: Record<string, string>;
+}
+
+export type DnsProvidersCreateOutput = DnsProvider;
+
+export interface DnsProvidersUpdateInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  /** Name shown in lists. 1 to 100 characters. */
+  name: string;
+  /** Values of the fields that the catalogue lists, by key. Secrets are never returned. */
+  credentials?: Record<string, string> | undefined;
+  /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
+  expectedUpdatedAt?: string | undefined;
+}
+
+export type DnsProvidersUpdateOutput = DnsProvider;
+
+export interface DnsProvidersDeleteInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+}
+
+export type DnsProvidersDeleteOutput = Record<string, never>;
+
+export interface DnsReconcileInput {
+  /** ID. 1 to 64 characters. */
+  clusterId?: string | undefined;
+}
+
+export interface DnsReconcileOutput {
+  /** Number of clusters that were looked at. */
+  clusters: number;
+}
+
+export interface DnsTestInput {
+  /** Stored access. Without it, `provider` and `credentials` are required. 1 to 64 characters. */
+  id?: string | undefined;
+  /** Provider, as `id` in the catalogue. */
+  provider?: string | undefined;
+  /** Values of the fields that the catalogue lists, by key. Secrets are never returned. */
+  credentials?: Record<string, string> | undefined;
+  /** Zone, such as example.com. 1 to 253 characters. */
+  zone?: string | undefined;
+}
+
+export interface DnsTestOutput {
+  ok: true;
+  /** Number of records read. */
+  records: number;
+}
+
+export interface DnsZonesInput {
+  /** Stored access. Without it, `provider` and `credentials` are required. 1 to 64 characters. */
+  id?: string | undefined;
+  /** Provider, as `id` in the catalogue. */
+  provider?: string | undefined;
+  /** Values of the fields that the catalogue lists, by key. Secrets are never returned. */
+  credentials?: Record<string, string> | undefined;
+}
+
+export interface DnsZonesOutput {
+  /** Up to 10000 entries. */
+  zones: string[];
+}
+
 export interface EnrollmentTokensCreateInput {
   /** ID. 1 to 64 characters. */
   clusterId: string;
@@ -2112,6 +2390,22 @@ export interface NodesDeleteInput {
 }
 
 export type NodesDeleteOutput = Record<string, never>;
+
+export interface NodesSetAddressesInput {
+  /** ID. 1 to 64 characters. */
+  id: string;
+  /** One of them has level 0. Empty: reported addresses are used. Up to 8 entries. */
+  addresses: Array<{
+    /** Single unicast address; private ones may be. 1 to 64 characters. */
+    address: string;
+    /** 0: primary; 1 and 2: used in DNS while no address of a lower level can be reached. 0 to 2. */
+    level: number;
+  }>;
+  /** `updatedAt` that you last read. If the resource changed since, the call fails with UPDATED_AT_MISMATCH. */
+  expectedUpdatedAt?: string | undefined;
+}
+
+export type NodesSetAddressesOutput = Node;
 
 export interface NodesCacheGetInput {
   /** ID. 1 to 64 characters. */
@@ -4075,6 +4369,32 @@ export interface SitesWafTopRulesOutput {
   items: TopWafRule[];
 }
 
+export interface DnsSiteTargetInput {
+  /** ID. 1 to 64 characters. */
+  siteId: string;
+}
+
+export interface DnsSiteTargetOutput {
+  /** null: the DNS of the cluster is not managed. */
+  target: string | null;
+  mode: 'off' | 'manual' | 'auto';
+  /** Whether a reading of the zone has shown the name. */
+  published: boolean;
+  /** Whether the name leads to a healthy node. */
+  healthy: boolean;
+  /** Name of each DNS line, for visitors that should reach this line alone. */
+  lines: Array<{
+    name: string;
+    target: string;
+  }>;
+  /** Earlier names that still work for a while. */
+  retired: Array<{
+    name: string;
+    /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
+    expiresAt: string;
+  }>;
+}
+
 export interface SystemSetupInput {
   /** 1 to 200 characters. */
   setupToken: string;
@@ -4684,7 +5004,49 @@ export interface Operations {
     input: ClustersDeleteInput;
     output: ClustersDeleteOutput;
     idempotencyKey: false;
-    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_EMPTY' | 'CLUSTER_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_EMPTY' | 'CLUSTER_NOT_FOUND' | 'DNS_BINDING_IN_USE' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'dns.binding.get': {
+    input: DnsBindingGetInput;
+    output: DnsBindingGetOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'dns.binding.set': {
+    input: DnsBindingSetInput;
+    output: DnsBindingSetOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'DNS_BINDING_CONFLICT' | 'DNS_LINE_UNSUPPORTED' | 'DNS_POLICY_INVALID' | 'DNS_PROVIDER_NOT_FOUND' | 'DNS_ZONE_MISMATCH' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'NODE_ADDRESS_INVALID' | 'NODE_GROUP_NOT_FOUND' | 'NODE_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
+  };
+  'dns.binding.export': {
+    input: DnsBindingExportInput;
+    output: DnsBindingExportOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'dns.binding.force': {
+    input: DnsBindingForceInput;
+    output: DnsBindingForceOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'DNS_NOT_BLOCKED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
+  'dns.binding.preview': {
+    input: DnsBindingPreviewInput;
+    output: DnsBindingPreviewOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'DNS_BINDING_CONFLICT' | 'DNS_LINE_UNSUPPORTED' | 'DNS_POLICY_INVALID' | 'DNS_PROVIDER_NOT_FOUND' | 'DNS_ZONE_MISMATCH' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'NODE_ADDRESS_INVALID' | 'NODE_GROUP_NOT_FOUND' | 'NODE_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
+  'dns.binding.revisions': {
+    input: DnsBindingRevisionsInput;
+    output: DnsBindingRevisionsOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'dns.binding.rollback': {
+    input: DnsBindingRollbackInput;
+    output: DnsBindingRollbackOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'DNS_BINDING_CONFLICT' | 'DNS_LINE_UNSUPPORTED' | 'DNS_POLICY_INVALID' | 'DNS_PROVIDER_NOT_FOUND' | 'DNS_REVISION_NOT_FOUND' | 'DNS_ZONE_MISMATCH' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'NODE_ADDRESS_INVALID' | 'NODE_GROUP_NOT_FOUND' | 'NODE_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
   };
   'clusters.revisions': {
     input: ClustersRevisionsInput;
@@ -4812,6 +5174,72 @@ export interface Operations {
     idempotencyKey: true;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'DNS_CREDENTIAL_NOT_FOUND' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
   };
+  'dns.bindings': {
+    input: DnsBindingsInput;
+    output: DnsBindingsOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'dns.catalog': {
+    input: DnsCatalogInput;
+    output: DnsCatalogOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SCOPE_REQUIRED';
+  };
+  'dns.protection.get': {
+    input: DnsProtectionGetInput;
+    output: DnsProtectionGetOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'dns.protection.set': {
+    input: DnsProtectionSetInput;
+    output: DnsProtectionSetOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
+  };
+  'dns.providers.list': {
+    input: DnsProvidersListInput;
+    output: DnsProvidersListOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'dns.providers.create': {
+    input: DnsProvidersCreateInput;
+    output: DnsProvidersCreateOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
+  'dns.providers.update': {
+    input: DnsProvidersUpdateInput;
+    output: DnsProvidersUpdateOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'DNS_PROVIDER_NOT_FOUND' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
+  };
+  'dns.providers.delete': {
+    input: DnsProvidersDeleteInput;
+    output: DnsProvidersDeleteOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'DNS_PROVIDER_IN_USE' | 'DNS_PROVIDER_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'dns.reconcile': {
+    input: DnsReconcileInput;
+    output: DnsReconcileOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'CLUSTER_NOT_FOUND' | 'DNS_RECONCILE_BUSY' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
+  'dns.test': {
+    input: DnsTestInput;
+    output: DnsTestOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'DNS_ADDRESS_REFUSED' | 'DNS_PROVIDER_AUTH_FAILED' | 'DNS_PROVIDER_FAILED' | 'DNS_PROVIDER_NOT_FOUND' | 'DNS_PROVIDER_RATE_LIMITED' | 'DNS_PROVIDER_UNREACHABLE' | 'DNS_PROVIDER_ZONE_NOT_FOUND' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
+  'dns.zones': {
+    input: DnsZonesInput;
+    output: DnsZonesOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'DNS_ADDRESS_REFUSED' | 'DNS_PROVIDER_AUTH_FAILED' | 'DNS_PROVIDER_FAILED' | 'DNS_PROVIDER_NOT_FOUND' | 'DNS_PROVIDER_RATE_LIMITED' | 'DNS_PROVIDER_UNREACHABLE' | 'DNS_PROVIDER_ZONE_NOT_FOUND' | 'DNS_ZONES_UNSUPPORTED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE';
+  };
   'enrollmentTokens.create': {
     input: EnrollmentTokensCreateInput;
     output: EnrollmentTokensCreateOutput;
@@ -4918,7 +5346,7 @@ export interface Operations {
     input: NodeGroupsDeleteInput;
     output: NodeGroupsDeleteOutput;
     idempotencyKey: false;
-    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'NODE_GROUP_IS_DEFAULT' | 'NODE_GROUP_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'DNS_BINDING_IN_USE' | 'NODE_GROUP_IS_DEFAULT' | 'NODE_GROUP_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
   'nodes.list': {
     input: NodesListInput;
@@ -4943,6 +5371,12 @@ export interface Operations {
     output: NodesDeleteOutput;
     idempotencyKey: false;
     codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'NODE_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'nodes.setAddresses': {
+    input: NodesSetAddressesInput;
+    output: NodesSetAddressesOutput;
+    idempotencyKey: true;
+    codes: GeneralCode | 'ACCESS_KEY_READ_ONLY' | 'API_KEY_RATE_LIMITED' | 'IDEMPOTENCY_IN_PROGRESS' | 'IDEMPOTENCY_KEY_INVALID' | 'IDEMPOTENCY_KEY_MISMATCH' | 'NODE_ADDRESS_INVALID' | 'NODE_NOT_FOUND' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'UNSUPPORTED_MEDIA_TYPE' | 'UPDATED_AT_MISMATCH';
   };
   'nodes.cache.get': {
     input: NodesCacheGetInput;
@@ -5526,6 +5960,12 @@ export interface Operations {
     idempotencyKey: false;
     codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN' | 'SITE_NOT_FOUND';
   };
+  'dns.siteTarget': {
+    input: DnsSiteTargetInput;
+    output: DnsSiteTargetOutput;
+    idempotencyKey: false;
+    codes: GeneralCode | 'API_KEY_RATE_LIMITED' | 'SCOPE_REQUIRED' | 'SITE_NOT_FOUND';
+  };
   'system.setup': {
     input: SystemSetupInput;
     output: SystemSetupOutput;
@@ -5661,6 +6101,13 @@ export const OPERATIONS = {
   'clusters.get': { method: 'GET', path: '/clusters/{id}', query: true, text: false },
   'clusters.update': { method: 'PATCH', path: '/clusters/{id}', query: false, text: false },
   'clusters.delete': { method: 'DELETE', path: '/clusters/{id}', query: true, text: false },
+  'dns.binding.get': { method: 'GET', path: '/clusters/{id}/dns', query: true, text: false },
+  'dns.binding.set': { method: 'PUT', path: '/clusters/{id}/dns', query: false, text: false },
+  'dns.binding.export': { method: 'GET', path: '/clusters/{id}/dns/export', query: true, text: false },
+  'dns.binding.force': { method: 'POST', path: '/clusters/{id}/dns/force-publish', query: false, text: false },
+  'dns.binding.preview': { method: 'POST', path: '/clusters/{id}/dns/preview', query: false, text: false },
+  'dns.binding.revisions': { method: 'GET', path: '/clusters/{id}/dns/revisions', query: true, text: false },
+  'dns.binding.rollback': { method: 'POST', path: '/clusters/{id}/dns/revisions/{revision}/rollback', query: false, text: false },
   'clusters.revisions': { method: 'GET', path: '/clusters/{id}/revisions', query: true, text: false },
   'clusters.revisionDiff': { method: 'GET', path: '/clusters/{id}/revisions/{revision}/diff', query: true, text: false },
   'clusters.undoRevision': { method: 'POST', path: '/clusters/{id}/revisions/{revision}/undo', query: false, text: false },
@@ -5682,6 +6129,17 @@ export const OPERATIONS = {
   'dnsCredentials.update': { method: 'PUT', path: '/dns-credentials/{id}', query: false, text: false },
   'dnsCredentials.delete': { method: 'DELETE', path: '/dns-credentials/{id}', query: true, text: false },
   'dnsCredentials.try': { method: 'POST', path: '/dns-credentials/{id}/try', query: false, text: false },
+  'dns.bindings': { method: 'GET', path: '/dns/bindings', query: true, text: false },
+  'dns.catalog': { method: 'GET', path: '/dns/catalog', query: true, text: false },
+  'dns.protection.get': { method: 'GET', path: '/dns/protection', query: true, text: false },
+  'dns.protection.set': { method: 'PUT', path: '/dns/protection', query: false, text: false },
+  'dns.providers.list': { method: 'GET', path: '/dns/providers', query: true, text: false },
+  'dns.providers.create': { method: 'POST', path: '/dns/providers', query: false, text: false },
+  'dns.providers.update': { method: 'PUT', path: '/dns/providers/{id}', query: false, text: false },
+  'dns.providers.delete': { method: 'DELETE', path: '/dns/providers/{id}', query: true, text: false },
+  'dns.reconcile': { method: 'POST', path: '/dns/reconcile', query: false, text: false },
+  'dns.test': { method: 'POST', path: '/dns/test', query: false, text: false },
+  'dns.zones': { method: 'POST', path: '/dns/zones', query: false, text: false },
   'enrollmentTokens.create': { method: 'POST', path: '/enrollment-tokens', query: false, text: false },
   'enrollmentTokens.get': { method: 'GET', path: '/enrollment-tokens/{id}', query: true, text: false },
   'security.incidents': { method: 'GET', path: '/incidents', query: true, text: false },
@@ -5704,6 +6162,7 @@ export const OPERATIONS = {
   'nodes.get': { method: 'GET', path: '/nodes/{id}', query: true, text: false },
   'nodes.update': { method: 'PATCH', path: '/nodes/{id}', query: false, text: false },
   'nodes.delete': { method: 'DELETE', path: '/nodes/{id}', query: true, text: false },
+  'nodes.setAddresses': { method: 'PUT', path: '/nodes/{id}/addresses', query: false, text: false },
   'nodes.cache.get': { method: 'GET', path: '/nodes/{id}/cache', query: true, text: false },
   'nodes.cache.set': { method: 'PUT', path: '/nodes/{id}/cache', query: false, text: false },
   'nodes.disable': { method: 'POST', path: '/nodes/{id}/disable', query: false, text: false },
@@ -5801,6 +6260,7 @@ export const OPERATIONS = {
   'sites.waf.guidance.get': { method: 'GET', path: '/sites/{id}/waf/guidance', query: true, text: false },
   'sites.waf.packs.list': { method: 'GET', path: '/sites/{id}/waf/packs', query: true, text: false },
   'sites.waf.topRules': { method: 'GET', path: '/sites/{id}/waf/rules', query: true, text: false },
+  'dns.siteTarget': { method: 'GET', path: '/sites/{siteId}/cname', query: true, text: false },
   'system.setup': { method: 'POST', path: '/system/setup', query: false, text: false },
   'system.status': { method: 'GET', path: '/system/status', query: true, text: false },
   'usage.list': { method: 'GET', path: '/usage', query: true, text: false },
@@ -6054,6 +6514,52 @@ export interface Api {
     /** Changes the name or description of a cluster. `PATCH /clusters/{id}`: For operators; a read-only access key is rejected. */
     update: Call<'clusters.update'>;
   };
+  dns: {
+    binding: {
+      /** Returns the records of a cluster, also as a zone file. `GET /clusters/{id}/dns/export`: For operators; a read-only access key suffices. */
+      export: Call<'dns.binding.export'>;
+      /** Publishes a change that mass-removal protection holds. `POST /clusters/{id}/dns/force-publish`: For operators; a read-only access key is rejected. */
+      force: Call<'dns.binding.force'>;
+      /** Returns the DNS of a cluster: its settings, records and state. `GET /clusters/{id}/dns`: For operators; a read-only access key suffices. */
+      get: Call<'dns.binding.get'>;
+      /** Returns the records that DNS settings would lead to now. Saves nothing. `POST /clusters/{id}/dns/preview`: For operators; a read-only access key is rejected. */
+      preview: Call<'dns.binding.preview'>;
+      /** Lists the DNS revisions of a cluster, newest first. `GET /clusters/{id}/dns/revisions`: For operators; a read-only access key suffices. */
+      revisions: Call<'dns.binding.revisions'>;
+      /** Restores the DNS settings of a revision. Addresses are those that are healthy now. `POST /clusters/{id}/dns/revisions/{revision}/rollback`: For operators; a read-only access key is rejected. */
+      rollback: Call<'dns.binding.rollback'>;
+      /** Saves the DNS settings of a cluster. Omitted fields take their defaults. `PUT /clusters/{id}/dns`: For operators; a read-only access key is rejected. */
+      set: Call<'dns.binding.set'>;
+    };
+    /** Lists clusters by name with the state of their DNS. `GET /dns/bindings`: For operators; a read-only access key suffices. */
+    bindings: Call<'dns.bindings'>;
+    /** Lists the DNS providers that the console supports. `GET /dns/catalog`: For operators; a read-only access key suffices. For service accounts of any scope. */
+    catalog: Call<'dns.catalog'>;
+    protection: {
+      /** Returns the settings of mass-removal protection. `GET /dns/protection`: For operators; a read-only access key suffices. */
+      get: Call<'dns.protection.get'>;
+      /** Saves the settings of mass-removal protection. Omitted fields take their defaults. `PUT /dns/protection`: For operators; a read-only access key is rejected. */
+      set: Call<'dns.protection.set'>;
+    };
+    providers: {
+      /** Stores an access to a zone at a DNS provider. `POST /dns/providers`: For operators; a read-only access key is rejected. */
+      create: Call<'dns.providers.create'>;
+      /** Deletes an access that no cluster and no certificate uses. `DELETE /dns/providers/{id}`: For operators; a read-only access key is rejected. */
+      delete: Call<'dns.providers.delete'>;
+      /** Lists accesses to DNS providers by name, without secrets. DNS credentials of certificates are among them. `GET /dns/providers`: For operators; a read-only access key suffices. */
+      list: Call<'dns.providers.list'>;
+      /** Changes the name of an access, and replaces all its credentials if given. Provider and zone stay. `PUT /dns/providers/{id}`: For operators; a read-only access key is rejected. */
+      update: Call<'dns.providers.update'>;
+    };
+    /** Reads the zones now and repairs their records, and returns after that. Limits the run to a cluster if given. `POST /dns/reconcile`: For operators; a read-only access key is rejected. */
+    reconcile: Call<'dns.reconcile'>;
+    /** Returns the name that the domains of a site should point to with a CNAME record. `GET /sites/{siteId}/cname`: For operators; a read-only access key suffices. For service accounts with the scope sites:read. */
+    siteTarget: Call<'dns.siteTarget'>;
+    /** Reads a zone with an access, stored or not. Changes nothing. `POST /dns/test`: For operators; a read-only access key is rejected. */
+    test: Call<'dns.test'>;
+    /** Lists the zones that an access sees, stored or not. `POST /dns/zones`: For operators; a read-only access key is rejected. */
+    zones: Call<'dns.zones'>;
+  };
   dnsCredentials: {
     /** Creates a DNS credential for DNS-01 validation. `POST /dns-credentials`: For operators; a read-only access key is rejected. */
     create: Call<'dnsCredentials.create'>;
@@ -6139,6 +6645,8 @@ export interface Api {
     list: Call<'nodes.list'>;
     /** Returns the machine metrics that a node with metrics-v1 reported in the last 24 hours. `GET /nodes/{id}/metrics`: For operators; a read-only access key suffices. */
     metrics: Call<'nodes.metrics'>;
+    /** Replaces the configured addresses of a node. Without any, DNS uses the public ones that it reports. `PUT /nodes/{id}/addresses`: For operators; a read-only access key is rejected. */
+    setAddresses: Call<'nodes.setAddresses'>;
     /** Renames a node or moves it to another group of its cluster. `PATCH /nodes/{id}`: For operators; a read-only access key is rejected. */
     update: Call<'nodes.update'>;
   };

@@ -167,7 +167,9 @@ async function http01Blockers(
     found.push({ code: 'nodes_lack_http01', nodes: unable.slice(0, SHOWN).map(({ name }) => name) });
   }
   const nodes = await edgeAddresses(pools.api, site.clusterId);
-  const addresses = new Set(nodes.flatMap(({ configured, reported }) => [...configured, ...reported]));
+  const addresses = new Set(
+    nodes.flatMap(({ configured, reported }) => (configured.length > 0 ? configured : reported)),
+  );
   const pointing = new Map<string, 'ok' | 'unresolved' | 'elsewhere'>();
   await parallel(names, LOOKUPS, (name) =>
     deadline.wait(

@@ -39,7 +39,8 @@ async function getDnsCredential({ pools }: Runtime, { id }: Input<typeof dnsCred
 }
 
 /** Without its secret. */
-function present({ settings, secret: _secret, createdAt, updatedAt, ...row }: DnsCredentialRow): DnsCredential {
+function present(given: DnsCredentialRow): DnsCredential {
+  const { settings, secret: _secret, clusterCount: _clusterCount, createdAt, updatedAt, ...row } = given;
   const { fields, nameservers } = settings;
   return {
     ...row,

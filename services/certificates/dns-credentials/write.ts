@@ -17,6 +17,7 @@ import {
   updateDnsCredential as saveCredential,
 } from '../../../models/certificates/dns-credential.ts';
 import { assertUpdatedAt, nextUpdatedAt } from '../../../models/db/updated-at.ts';
+import { clustersOfAccess } from '../../../models/dns/binding.ts';
 import type { Call } from '../../../runtime/call.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 import { write } from '../../../runtime/write.ts';
@@ -77,7 +78,9 @@ export async function deleteDnsCredential(
     const row = (await lockDnsCredential(tx.sql, id)) ?? fail('DNS_CREDENTIAL_NOT_FOUND');
     const certificates = await certificatesOfCredential(tx.sql, id, SHOWN);
     const records = await recordsToRemove(tx.sql, id);
-    if (certificates.length > 0 || records > 0) fail('DNS_CREDENTIAL_IN_USE', { certificates, records });
+    const clusters = await clustersOfAccess(tx.sql, id, SHOWN);
+    if (clusters.length > 0 || certificates.length > 0 || records > 0)
+      fail('DNS_CREDENTIAL_IN_USE', { clusters, certificates, records });
     const recordsLeft = await forgetRecordsOf(tx.sql, id);
     await removeCredential(tx.sql, id);
     await recordAudit(tx, 'dns_credential.delete', targetOf(row), { zone: row.zone, recordsLeft });

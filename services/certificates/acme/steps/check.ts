@@ -75,10 +75,11 @@ async function assertServed({ runtime, certificate, tools, now }: StepContext, n
   const clusters = new Map<string, Set<string>>();
   for (const { clusterId } of served) {
     if (clusters.has(clusterId)) continue;
-    const nodes = await nodesBehind(sql, clusterId, { epoch: 0n, sequence: 0n });
-    if (nodes.reached + nodes.behind.length === 0) throw new OrderFailed('http01_no_nodes', {}, soon(now));
-    const addresses = await edgeAddresses(sql, clusterId);
-    clusters.set(clusterId, new Set(addresses.flatMap(({ configured, reported }) => [...configured, ...reported])));
+    const { reached, behind } = await nodesBehind(sql, clusterId, { epoch: 0n, sequence: 0n });
+    if (reached + behind.length === 0) throw new OrderFailed('http01_no_nodes', {}, soon(now));
+    const nodes = await edgeAddresses(sql, clusterId);
+    const addresses = nodes.flatMap(({ configured, reported }) => (configured.length > 0 ? configured : reported));
+    clusters.set(clusterId, new Set(addresses));
   }
   if (certificate.request.skipDnsCheck) return;
   const elsewhere: string[] = [];
