@@ -97,7 +97,8 @@ test('10,000 random reconciles with faults touch nothing foreign, empty no name 
           await run(sets, () => true);
           if (hand) {
             const ours = [...zone.sets.entries()].filter(
-              ([key, set]) => !foreign.has(key) && registry.names.get(set.name)?.written && wants.has(set.name),
+              ([key, set]) =>
+                !foreign.has(key) && registry.names.get(set.name)?.written && wants.get(set.name) === false,
             );
             const [key, set] = ours[hand.pick % Math.max(1, ours.length)] ?? [];
             if (key !== undefined && set!.type === 'A') {
