@@ -193,6 +193,7 @@ const read = { status: 200, access: 'operator', readOnly: true, audit: null, ide
 const write = { status: 200, access: 'operator', readOnly: false, idempotency: 'accepted' } as const;
 const Published = Type.Object({
   revision: { ...Nullable(Decimal), description: 'DNS revision of the change; null: no record changes.' },
+  binding: DnsBinding,
 });
 const BINDING_ERRORS = [
   'CLUSTER_NOT_FOUND',

@@ -10,13 +10,16 @@ export const errors = {
       'records that are still to be removed.',
   ),
   DNS_PROVIDER_AUTH_FAILED: entry(400, 'The DNS provider rejected the credentials, or they may not do this.'),
-  DNS_PROVIDER_ZONE_NOT_FOUND: entry(400, 'The DNS provider does not have the zone, or hides it from these credentials.'),
+  DNS_PROVIDER_ZONE_NOT_FOUND: entry(
+    400,
+    'The DNS provider does not have the zone, or hides it from these credentials.',
+  ),
   DNS_PROVIDER_UNREACHABLE: entry(502, 'The DNS provider could not be reached, or did not answer in time.'),
   DNS_PROVIDER_RATE_LIMITED: entry(429, 'The DNS provider accepts no more requests now. Try again later.'),
   DNS_PROVIDER_FAILED: entry(502, 'The DNS provider answered with an error.'),
   DNS_ADDRESS_REFUSED: entry(
     400,
-    'The DNS server has an address that the console may not call. Add it to SVC_OUTBOUND_ALLOW if it is yours.',
+    'The DNS server has an address that the console may not call. Add it to SVC_OUTBOUND_ALLOW_CIDRS if it is yours.',
   ),
   DNS_ZONES_UNSUPPORTED: entry(400, 'The DNS provider cannot list zones. Enter the zone by hand.'),
   DNS_ZONE_MISMATCH: entry(400, '`domain` is not inside the zone of the DNS provider access.'),

@@ -64,7 +64,7 @@ async function bindingOf(sql: Sql, id: string): Promise<DnsBindingRow | undefine
   return row;
 }
 
-function presentBinding(row: DnsBindingRow | undefined): DnsBinding {
+export function presentBinding(row: DnsBindingRow | undefined): DnsBinding {
   const { credentialId, mode, domain, ttl, lines, lineAliases, allLabel } = row ?? UNMANAGED;
   return {
     mode,

@@ -18,6 +18,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { type Tx, write } from '../../runtime/write.ts';
 import { adapterKind } from './adapters/catalog.ts';
 import { checkedBinding } from './given-binding.ts';
+import { presentBinding } from './read-binding.ts';
 import { recordsOf } from './records.ts';
 
 type Published = Output<typeof clusterDns.set>;
@@ -38,7 +39,7 @@ export async function setClusterDns(
     const { mode, domain } = settings;
     const said = { mode, domain, lines: settings.lines.length, revision };
     await recordAudit(tx, 'cluster.dns_update', { type: 'cluster', id, name: cluster.name }, said);
-    return published(revision);
+    return published(tx, id, revision);
   });
 }
 
@@ -57,7 +58,7 @@ export async function rollbackClusterDns(
     await saveDnsBinding(tx.sql, id, settings, nextUpdatedAt(before?.updatedAt ?? null, tx.now));
     const made = await publishDns(tx, id, { reason: 'rollback' });
     await recordAudit(tx, 'cluster.dns_rollback', { type: 'cluster', id, name: cluster.name }, { to: revision });
-    return published(made);
+    return published(tx, id, made);
   });
 }
 
@@ -73,7 +74,7 @@ export async function forceClusterDns(
     if (row?.blocked == null || row.blocked !== numberOf(revision)) fail('DNS_NOT_BLOCKED');
     const made = await publishDns(tx, id, { reason: 'force' });
     await recordAudit(tx, 'cluster.dns_force', { type: 'cluster', id, name: cluster.name }, { held: revision });
-    return published(made);
+    return published(tx, id, made);
   });
 }
 
@@ -126,7 +127,9 @@ async function minTtlOf(sql: Tx['sql'] | Runtime['pools']['api'], credentialId: 
   return (row && adapterKind(row.provider)?.capabilities.minTtl) ?? 0;
 }
 
-const published = (revision: number | null): Published => ({ revision: revision === null ? null : String(revision) });
+async function published({ sql }: Tx, id: string, revision: number | null): Promise<Published> {
+  return { revision: revision === null ? null : String(revision), binding: presentBinding(await dnsBinding(sql, id)) };
+}
 
 /** Larger ones than any that there can be are none. */
 function numberOf(text: string): number {

@@ -32,6 +32,7 @@ import type {
   Cluster,
   ClusterDns,
   ContentSettingsInput,
+  DnsBinding,
   DnsBindingSummary,
   DnsCatalogEntry,
   DnsCredential,
@@ -1604,6 +1605,7 @@ export interface DnsBindingSetInput {
 export interface DnsBindingSetOutput {
   /** DNS revision of the change; null: no record changes. */
   revision: string | null;
+  binding: DnsBinding;
 }
 
 export interface DnsBindingExportInput {
@@ -1629,6 +1631,7 @@ export interface DnsBindingForceInput {
 export interface DnsBindingForceOutput {
   /** DNS revision of the change; null: no record changes. */
   revision: string | null;
+  binding: DnsBinding;
 }
 
 export interface DnsBindingPreviewInput {
@@ -1704,6 +1707,7 @@ export interface DnsBindingRollbackInput {
 export interface DnsBindingRollbackOutput {
   /** DNS revision of the change; null: no record changes. */
   revision: string | null;
+  binding: DnsBinding;
 }
 
 export interface ClustersRevisionsInput {
