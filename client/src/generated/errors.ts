@@ -192,7 +192,7 @@ export const ERROR_STATUS = {
   DNS_PROVIDER_RATE_LIMITED: 429,
   /** The DNS provider answered with an error. */
   DNS_PROVIDER_FAILED: 502,
-  /** The DNS server has an address that the console may not call. Add it to SVC_OUTBOUND_ALLOW if it is yours. */
+  /** The DNS server has an address that the console may not call. Add it to SVC_OUTBOUND_ALLOW_CIDRS if it is yours. */
   DNS_ADDRESS_REFUSED: 400,
   /** The DNS provider cannot list zones. Enter the zone by hand. */
   DNS_ZONES_UNSUPPORTED: 400,
