@@ -17,8 +17,14 @@ function problemOf(parse: (text: string) => unknown): (text: string) => string |
   };
 }
 
-/** In the place of addresses where there are to be none. */
+/** In the place of addresses, and of a socket, where there are to be none. */
 const NO_ADDRESS = 'none';
+
+/** Where a holder of sockets answers: a path that was given, the one that is the supervisor's own, or nowhere. */
+export function holderOf(given: string | undefined, own: string): { path: string | undefined; isOwn: boolean } {
+  if (given === undefined) return { path: own, isOwn: true };
+  return { path: given === NO_ADDRESS ? undefined : resolve(given), isOwn: false };
+}
 
 /** The addresses of a list. */
 export function addressesOf(list: readonly string[]): readonly string[] {
@@ -158,6 +164,14 @@ export const SUPERVISE_OPTIONS: readonly OptionSpec[] = [
     default: [':443'],
     check: (text) => (text === NO_ADDRESS ? undefined : checkListen(text)),
     help: 'Address to serve HTTPS on, or none. If it cannot be opened, the node reports it to the console and tries again.',
+  },
+  {
+    name: 'hold-socket',
+    kind: 'text',
+    placeholder: 'PATH',
+    help:
+      'Socket of a running "svc-caddy hold", which keeps ports open while the supervisor is restarted, or none. ' +
+      'Default: the supervisor runs one, which ends with it.',
   },
   {
     name: 'geoip-country',

@@ -41,6 +41,8 @@ export interface RunPaths {
   runDir: string;
   supervisorFile: string;
   socket: string;
+  /** Of the holder of sockets, where the supervisor runs it. */
+  holdSocket: string;
   statusFile: string;
 }
 
@@ -76,6 +78,7 @@ export function runPaths(runDir: string): RunPaths {
     runDir,
     supervisorFile: join(runDir, 'supervisor.lock'),
     socket: join(runDir, 'edge.sock'),
+    holdSocket: join(runDir, 'hold.sock'),
     statusFile: join(runDir, 'status.json'),
   };
 }

@@ -146,6 +146,7 @@ export function edgeChildren(supervisor: number): { agent: number | undefined; c
       const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
       if (Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) !== supervisor) continue;
       const command = readFileSync(`/proc/${name}/cmdline`, 'utf8');
+      if (command.includes('\0hold\0')) continue;
       if (command.includes('svc-caddy')) caddy = Number(name);
       else agent = Number(name);
     } catch {

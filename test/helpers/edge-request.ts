@@ -20,11 +20,16 @@ export function edgeGet(
 export function edgeSend(
   edge: { host: string; port: number },
   host: string,
-  { headers, body, ...rest }: { headers?: Record<string, string>; path?: string; method?: string; body?: string },
+  {
+    headers,
+    body,
+    timeoutMs = 5000,
+    ...rest
+  }: { headers?: Record<string, string>; path?: string; method?: string; body?: string; timeoutMs?: number },
 ): Promise<EdgeAnswer> {
   return new Promise((resolve, reject) => {
     const request = http.request(
-      { ...edge, ...rest, headers: { ...headers, host }, agent: false, timeout: 5000 },
+      { ...edge, ...rest, headers: { ...headers, host }, agent: false, timeout: timeoutMs },
       (response) => {
         let received = '';
         response.setEncoding('utf8').on('data', (text: string) => {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -15,6 +16,7 @@ import (
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
+	"edge.svc/caddy/internal/hold"
 )
 
 func init() { core.RegisterCapability("http3-v1") }
@@ -124,6 +126,9 @@ func (s *http3State) follow(now time.Time) {
 		if _, beside := s.beside[address]; !wanted || !beside {
 			delete(s.open, address)
 			s.ending.Go(port.end)
+			if !wanted {
+				holderOf.Of(s.core).release(besideOf(port.address()))
+			}
 		}
 	}
 	if !wanted {
@@ -173,7 +178,7 @@ func (s *http3State) listen(beside besidePort) (*quicPort, error) {
 	if s.secret == nil {
 		s.secret = readQUICSecret(s.core.StateDir())
 	}
-	socket, err := listenUDP(beside.address)
+	socket, err := holderOf.Of(s.core).listenUDP(beside.address)
 	if err != nil {
 		return nil, err
 	}
@@ -206,6 +211,17 @@ func (p *quicPort) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), quicFarewell)
 	defer cancel()
 	p.close(ctx)
+}
+
+// held adds the ports to the sockets that a holder should have.
+func (s *http3State) held(all map[hold.Socket]syscall.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, port := range s.open {
+		if opened, ok := port.socket.(syscall.Conn); ok {
+			all[besideOf(port.address())] = opened
+		}
+	}
 }
 
 // FillStatus warns of ports that cannot be opened.

@@ -7,16 +7,21 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/exchange"
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
+	"edge.svc/caddy/internal/hold"
 )
 
 // retryTime is how soon a port that could not be opened is tried again.
 const retryTime = 2 * time.Second
+
+// settleTime is how long the node's usual ports stay the same before what a former process had beside them is closed.
+const settleTime = 10 * time.Second
 
 // listenPorts are those of a cluster besides the usual ones, without TLS and with.
 type listenPorts struct{ http, https []uint16 }
@@ -53,16 +58,18 @@ func compileListenPorts(message *configv1.ListenPorts) (*listenPorts, error) {
 // ports opens and closes what a node listens on: the addresses that Caddy's servers name, and the ports of the cluster on
 // the same hosts.
 type ports struct {
-	core *core.Core
-	wake chan struct{}
+	core   *core.Core
+	holder *holder
+	wake   chan struct{}
 
 	mu sync.Mutex
-	// What Caddy's servers listen on.
-	bases []*sockets
+	// What Caddy's servers listen on, and when that changed last.
+	bases   []*sockets
+	changed time.Time
 }
 
 var portsOf = core.NewComponent("ports", func(c *core.Core) *ports {
-	p := &ports{core: c, wake: make(chan struct{}, 1)}
+	p := &ports{core: c, holder: holderOf.Of(c), wake: make(chan struct{}, 1)}
 	c.OnChange(p.look)
 	return p
 })
@@ -81,6 +88,7 @@ func (p *ports) Run(stop <-chan struct{}) {
 	defer again.Stop()
 	for {
 		p.update()
+		p.holder.keep(p.held())
 		select {
 		case <-stop:
 			return
@@ -104,6 +112,22 @@ func (p *ports) update() {
 		first := slices.IndexFunc(p.bases, func(o *sockets) bool { return o.tls == s.tls && o.host == s.host }) == i
 		s.update(func(name uint16) bool { return first && slices.Contains(extra, name) }, extra, p.isBase)
 	}
+}
+
+// held returns the sockets that a holder should have, and whether these are all: addresses come one after the other when the
+// process starts, and go when it ends.
+func (p *ports) held() (all map[hold.Socket]syscall.Conn, settled bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all = map[hold.Socket]syscall.Conn{}
+	for _, s := range p.bases {
+		for _, at := range s.open {
+			if opened, ok := at.Listener.(syscall.Conn); ok && at.held != (hold.Socket{}) {
+				all[at.held] = opened
+			}
+		}
+	}
+	return all, len(p.bases) > 0 && time.Since(p.changed) > settleTime
 }
 
 // isBase reports whether a number is that of one of the node's usual ports.
@@ -138,6 +162,7 @@ func (p *ports) listen(ctx context.Context, overTLS bool, host string, number ui
 		return nil, err
 	}
 	p.bases = append(p.bases, s)
+	p.changed = time.Now()
 	p.look()
 	return s, nil
 }
@@ -147,6 +172,7 @@ func (p *ports) forget(s *sockets) {
 	defer p.mu.Unlock()
 	p.bases = slices.DeleteFunc(p.bases, func(o *sockets) bool { return o == s })
 	s.closeAll()
+	p.changed = time.Now()
 	p.look()
 }
 

@@ -166,6 +166,8 @@ func (p *quicPort) config() *tls.Config {
 	return config
 }
 
+func (p *quicPort) address() net.Addr { return p.socket.LocalAddr() }
+
 // close ends the port. Clients hear that they have to connect anew; what they have under way goes on until the context
 // ends.
 func (p *quicPort) close(ctx context.Context) {

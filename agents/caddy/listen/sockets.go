@@ -18,6 +18,7 @@ import (
 
 	"edge.svc/caddy/core"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
+	"edge.svc/caddy/internal/hold"
 )
 
 // The networks on which Caddy's two servers listen: without TLS, and with.
@@ -62,6 +63,7 @@ type sockets struct {
 	failed map[uint16]string
 
 	accepted  chan *socketConn
+	accepting sync.WaitGroup
 	done      chan struct{}
 	closeOnce sync.Once
 }
@@ -70,6 +72,8 @@ type sockets struct {
 type socket struct {
 	net.Listener
 	name uint16
+	// The name under which the holder has it.
+	held hold.Socket
 	// closed says that connections that came over it are to end when they have nothing to do.
 	closed atomic.Bool
 }
@@ -92,7 +96,7 @@ func (s *sockets) baseName() uint16 {
 func (s *sockets) update(wants func(name uint16) bool, extra []uint16, isBase func(number uint16) bool) {
 	for name, at := range s.open {
 		if name != s.baseName() && !wants(name) {
-			s.end(at)
+			s.release(at)
 			delete(s.open, name)
 		}
 	}
@@ -114,24 +118,27 @@ func (s *sockets) update(wants func(name uint16) bool, extra []uint16, isBase fu
 
 // openPort opens a port, by its name. What fails is kept to be told.
 func (s *sockets) openPort(ctx context.Context, name uint16) error {
-	number, config := name, s.config
+	number := name
 	if name == s.baseName() {
 		number = s.number
 	}
-	if name == core.HTTPPort {
-		// As Caddy does: a process that takes over may listen before the former one has ended.
-		config.Control = sharePort
-	}
-	listener, err := config.Listen(ctx, "tcp", hostPort(s.host, number))
+	listener, held, err := s.ports.holder.listen(s.host, number, func() (net.Listener, error) {
+		config := s.config
+		if name == core.HTTPPort {
+			// As Caddy does: a process that takes over may listen before the former one has ended.
+			config.Control = sharePort
+		}
+		return config.Listen(ctx, "tcp", hostPort(s.host, number))
+	})
 	if err != nil {
 		s.failed[name] = reasonOf(err)
 		return err
 	}
 	delete(s.failed, name)
-	at := &socket{Listener: listener, name: name}
+	at := &socket{Listener: listener, name: name, held: held}
 	s.open[name] = at
 	s.opened(at)
-	go s.acceptFrom(at)
+	s.accepting.Go(func() { s.acceptFrom(at) })
 	return nil
 }
 
@@ -190,7 +197,7 @@ func (s *sockets) lost(at *socket, err error) {
 	s.ports.mu.Lock()
 	defer s.ports.mu.Unlock()
 	if s.open[at.name] == at {
-		s.end(at)
+		s.release(at)
 		delete(s.open, at.name)
 		s.failed[at.name] = reasonOf(err)
 		s.ports.look()
@@ -213,12 +220,19 @@ func (s *sockets) opened(at *socket) {
 	}
 }
 
+// end closes a socket here. A holder that has it keeps it open for the next process.
 func (s *sockets) end(at *socket) {
 	at.closed.Store(true)
 	if s.tls && s.wrapper != nil {
 		s.wrapper.closedTLS(at.Addr())
 	}
 	_ = at.Close()
+}
+
+// release closes a socket for good, and what lies beside it.
+func (s *sockets) release(at *socket) {
+	s.end(at)
+	s.ports.holder.release(at.held, besideOf(at.Addr()))
 }
 
 // Accept returns the next connection of any of the sockets.
@@ -231,11 +245,22 @@ func (s *sockets) Accept() (net.Conn, error) {
 	}
 }
 
-// Close closes all sockets.
+// Close closes all sockets. What was accepted before is still handed on: its client knows of no end.
 func (s *sockets) Close() error {
 	s.closeOnce.Do(func() {
-		close(s.done)
 		s.ports.forget(s)
+		handed := make(chan struct{})
+		go func() {
+			s.accepting.Wait()
+			close(handed)
+		}()
+		go func() {
+			select {
+			case <-handed:
+			case <-time.After(finishTime):
+			}
+			close(s.done)
+		}()
 	})
 	return nil
 }

@@ -23,6 +23,9 @@ const (
 	// What a client that does not speak TLS may still send while it is answered, and how long it may take.
 	maxUnread  = 64 << 10
 	unreadTime = 500 * time.Millisecond
+	// How long handshakes may go on when nothing more is accepted, and how often it is looked whether they do.
+	finishTime = time.Second
+	finishLook = 5 * time.Millisecond
 )
 
 var (
@@ -53,6 +56,8 @@ type tlsListener struct {
 	// Connections for goroutines that wait, and how many do.
 	arrived chan *Conn
 	idle    atomic.Int32
+	// Handshakes under way.
+	shaking atomic.Int64
 	// Closed when nothing more is accepted, with the reason.
 	ended chan struct{}
 	err   error
@@ -72,11 +77,13 @@ func (t *tlsListener) run() {
 	for {
 		c, err := t.accept()
 		if err != nil {
+			t.finish()
 			t.err = err
 			close(t.ended)
 			return
 		}
 		c.overTLS = true
+		t.shaking.Add(1)
 		select {
 		case t.arrived <- c:
 		default:
@@ -85,10 +92,18 @@ func (t *tlsListener) run() {
 	}
 }
 
+// finish waits for the handshakes under way, for a while: those clients know of no end.
+func (t *tlsListener) finish() {
+	for limit := time.Now().Add(finishTime); t.shaking.Load() > 0 && time.Now().Before(limit); {
+		time.Sleep(finishLook)
+	}
+}
+
 // shakeAll makes the handshake of a connection, and of those that come after it.
 func (t *tlsListener) shakeAll(c *Conn) {
 	for {
 		contained("a handshake", func() { t.shake(c) })
+		t.shaking.Add(-1)
 		if t.idle.Add(1) > idleShakers {
 			t.idle.Add(-1)
 			return

@@ -12,6 +12,7 @@ import (
 	"edge.svc/caddy/core"
 	"edge.svc/caddy/internal/confine"
 	"edge.svc/caddy/internal/heaproom"
+	"edge.svc/caddy/internal/hold"
 	"edge.svc/caddy/internal/lifesign"
 	"edge.svc/caddy/internal/memory"
 )
@@ -31,6 +32,9 @@ func Main() {
 	if err := confine.Self(); err != nil {
 		fmt.Fprintln(os.Stderr, "svc-caddy:", err)
 		os.Exit(1)
+	}
+	if len(os.Args) > 1 && os.Args[1] == "hold" {
+		os.Exit(hold.Run(os.Args[2:], os.Stdout, os.Stderr))
 	}
 	if err := lifesign.Open(); err != nil {
 		fmt.Fprintln(os.Stderr, "svc-caddy:", err)

@@ -3,6 +3,8 @@ export interface CaddyConfigOptions {
   /** Folder with the journals and keys Caddy reads. */
   stateDir: string;
   socketPath: string;
+  /** Socket of the process that keeps the node's sockets open while Caddy is started anew. */
+  holdSocket?: string | undefined;
   /** Listen addresses in Caddy's form, such as ":80". */
   httpListen: readonly string[];
   /** The same for HTTPS; none: nothing is served with TLS. */
@@ -45,6 +47,7 @@ export function renderCaddyConfig(options: CaddyConfigOptions): Record<string, u
       svc: {
         state_dir: options.stateDir,
         socket: options.socketPath,
+        ...(options.holdSocket ? { hold_socket: options.holdSocket } : {}),
         ban_capacity: options.banCapacity,
         ban_max_mib: options.banMaxMib,
         ...(options.maxConnectionsPerOrigin ? { max_origin_connections: options.maxConnectionsPerOrigin } : {}),

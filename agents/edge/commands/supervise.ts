@@ -12,13 +12,14 @@ import { ensureQuicKey } from '../caddy/quic-key.ts';
 import { deleteOwnTable } from '../nft/kernel-bans.ts';
 import { defaultTableName } from '../nft/script.ts';
 import { adoptOldLayout } from '../old-layout.ts';
-import { addressesOf, type Options } from '../options.ts';
+import { addressesOf, holderOf, type Options } from '../options.ts';
 import { type EdgePaths, edgePaths, type RunPaths, runPaths } from '../paths.ts';
 import { AGENT_CAPABILITIES } from '../run/node-capabilities.ts';
 import { checkLength, existingRunFolders, openRunFolder, removeRunFolder } from '../run-folder.ts';
 import { isTaken, lockAddress } from '../supervise/addresses.ts';
 import { CaddyGuard } from '../supervise/caddy-guard.ts';
 import { childEnvironment } from '../supervise/child-environment.ts';
+import { closeOtherHosts, type HeldSocket, ownHolder, waitForHolder } from '../supervise/holder.ts';
 import { ManagedChild } from '../supervise/managed-child.ts';
 import { stopLeftovers, writeSupervisorRecord } from '../supervise/supervisor-file.ts';
 
@@ -55,15 +56,24 @@ export async function superviseCommand(options: Options): Promise<number> {
   }
   ensurePrivateFolder(paths.stateDir);
   const listen = options.list('http-listen');
-  const locks = takeLocks(paths, [...listen, ...addressesOf(options.list('https-listen'))], log);
+  const all = [...listen, ...addressesOf(options.list('https-listen'))];
+  const locks = takeLocks(paths, all, log);
   if (!locks) return 1;
+  let holder: ManagedChild | undefined;
   try {
     // Under the locks: a predecessor that ends removes its own.
     const run = runPaths(openRunFolder(paths.stateDir, given));
     // A predecessor may have found its room elsewhere; one of an older version has its record in the state folder.
     for (const folder of new Set([run.runDir, ...existingRunFolders(paths.stateDir), paths.stateDir]))
       await stopLeftovers(runPaths(folder).supervisorFile, log);
-    const taken = await takenAddress(listen);
+    const { path: holdSocket, isOwn } = holderOf(options.text('hold-socket'), run.holdSocket);
+    if (isOwn) {
+      holder = ownHolder({ caddyBin, path: run.holdSocket, runDir: run.runDir, log });
+      void holder.start();
+    }
+    const held = (holdSocket && (await waitForHolder(holdSocket, log))) || [];
+    if (held.length > 0) await closeOtherHosts(holdSocket!, held, all);
+    const taken = await takenAddress(listen, held);
     if (taken !== undefined) {
       log.error('another process listens on this address', { address: taken });
       return 1;
@@ -72,20 +82,28 @@ export async function superviseCommand(options: Options): Promise<number> {
     adoptWhereRoom(paths, log);
     makeCaddyFolders(paths, log);
     ensureQuicKey(paths.quicKey, log);
-    return await supervise(options, paths, run, caddyBin, log);
+    return await supervise(options, paths, run, { caddyBin, holdSocket, holder }, log);
   } catch (error) {
     log.error('supervisor cannot start', { reason: errorText(error) });
     return 1;
   } finally {
+    await holder?.stop();
     for (const lock of locks) lock.remove();
   }
+}
+
+interface Programs {
+  caddyBin: string;
+  holdSocket: string | undefined;
+  /** The holder, where it is ours. */
+  holder: ManagedChild | undefined;
 }
 
 async function supervise(
   options: Options,
   paths: EdgePaths,
   run: RunPaths,
-  caddyBin: string,
+  { caddyBin, holdSocket, holder }: Programs,
   log: Log,
 ): Promise<number> {
   const self = markOf(process.pid)!;
@@ -105,7 +123,7 @@ async function supervise(
     command: caddyBin,
     // Through standard input: a file could not be written to a full disk.
     args: ['run', '--config', '-'],
-    input: caddyConfig(options, paths, run),
+    input: caddyConfig(options, paths, run, holdSocket),
     // Caddy keeps nothing of its own on disk; what it still wants to write stays in the run folder.
     env: childEnvironment({
       XDG_DATA_HOME: run.runDir,
@@ -143,15 +161,18 @@ async function supervise(
   await Promise.all([agent.stop(), caddy.stop()]);
   await removeTable(options, paths, self, log);
   removeFile(run.supervisorFile);
+  // Before its folder.
+  await holder?.stop();
   removeRunFolder(paths.stateDir, run.runDir);
   log.info('stopped');
   return finalCode ?? 0;
 }
 
-function caddyConfig(options: Options, paths: EdgePaths, run: RunPaths): string {
+function caddyConfig(options: Options, paths: EdgePaths, run: RunPaths, holdSocket: string | undefined): string {
   const config = renderCaddyConfig({
     stateDir: paths.edgeDir,
     socketPath: run.socket,
+    holdSocket,
     httpListen: options.list('http-listen'),
     httpsListen: addressesOf(options.list('https-listen')),
     banCapacity: options.integer('ban-capacity'),
@@ -241,9 +262,10 @@ function takeLocks(paths: EdgePaths, listen: readonly string[], log: Log): Lock[
   return locks;
 }
 
-/** The first address on which another process listens. */
-async function takenAddress(listen: readonly string[]): Promise<string | undefined> {
-  for (const address of listen) if (await isTaken(address)) return address;
+/** The first address on which another process listens. What the holder has is ours. */
+async function takenAddress(listen: readonly string[], held: readonly HeldSocket[]): Promise<string | undefined> {
+  const ours = new Set(held.map((socket) => `${socket.network} ${socket.address}`));
+  for (const address of listen) if (!ours.has(`tcp ${address}`) && (await isTaken(address))) return address;
   return undefined;
 }
 

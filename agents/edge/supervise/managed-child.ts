@@ -1,7 +1,8 @@
 // A child process that is kept running.
 //
 //   state     trigger                     next      also
-//   running   exit                        waiting   delay doubles, from the start again after a minute of life
+//   running   exit                        waiting   none at the first death in a minute, then the shortest delay, doubled
+//                                                   at each; from the start again after a minute of life
 //   running   exit with a final code      ended     the owner is told
 //   waiting   delay over                  running
 //   any       without                     paused    ended in order; started again when the work is done
@@ -106,7 +107,7 @@ export class ManagedChild {
 
   private async keepRunning(): Promise<number | undefined> {
     const { name, log, minDelayMs, maxDelayMs, finalCode } = this.options;
-    for (let delayMs = minDelayMs; !this.stopping.signal.aborted; ) {
+    for (let delayMs = 0; !this.stopping.signal.aborted; ) {
       if (this.paused) {
         await this.paused;
         continue;
@@ -117,10 +118,11 @@ export class ManagedChild {
       if (this.paused) continue;
       await this.options.guard?.ended(end);
       if (finalCode !== undefined && end.code === finalCode) return finalCode;
-      if (performance.now() - startedAt >= LONG_LIFE_MS) delayMs = minDelayMs;
+      if (performance.now() - startedAt >= LONG_LIFE_MS) delayMs = 0;
       log.error('child process ended, supervisor restarts it', { child: name, ...end, inMs: delayMs });
-      await sleep(delayMs, this.stopping.signal);
-      delayMs = Math.min(delayMs * 2, maxDelayMs);
+      // Who is dead serves nobody: the first time there is nothing to wait for.
+      if (delayMs > 0) await sleep(delayMs, this.stopping.signal);
+      delayMs = Math.min(Math.max(delayMs * 2, minDelayMs), maxDelayMs);
     }
     return undefined;
   }

@@ -202,6 +202,8 @@ async function supervise(
     'none',
     '--kernel-bans',
     'off',
+    '--hold-socket',
+    'none',
     ...more,
   ];
   const running = start(t, args, { env });
@@ -368,6 +370,7 @@ test.serial('a folder and an address belong to one supervisor', async (t) => {
   const supervisor = await supervise(t, undefined, listen);
   const folder = temporaryFolder(t);
   const other = ['--https-listen', 'none', '--caddy-bin', fakeServer(folder), '--kernel-bans', 'off'];
+  other.push('--hold-socket', 'none');
   const sameFolder = await run(t, [
     'supervise',
     '--state-dir',
@@ -397,7 +400,7 @@ test.serial('an address that another process listens on, by whatever name, is no
   for (const listen of [`127.0.0.1:${taken}`, `0.0.0.0:${taken}`]) {
     const folder = temporaryFolder(t);
     const args = ['--state-dir', join(folder, 'state'), '--caddy-bin', fakeServer(folder), '--kernel-bans', 'off'];
-    args.push('--https-listen', 'none');
+    args.push('--https-listen', 'none', '--hold-socket', 'none');
     const { code, output } = await run(t, ['supervise', ...args, '--http-listen', listen]);
     t.is(code, 1, output);
     t.true(output.includes('another process listens on this address'), output);
