@@ -10,9 +10,12 @@ umask 022
 
 CONSOLE_URL='@CONSOLE_URL@'
 NAME=svc-edge
+# Keeps the sockets of the node open while it restarts.
+HOLDER=svc-edge-hold
 UNPACKED_KIB=409600
 HEALTHY_SECONDS=90
 STOP_SECONDS=40
+HAND_SECONDS=10
 NEWLINE='
 '
 # What the package's Node needs.
@@ -135,7 +138,7 @@ set_paths() {
   state=$root/var/lib/$NAME
   config=$root/etc/$NAME/$NAME.env
   command=$root/usr/local/bin/$NAME
-  unit=$root/etc/systemd/system/$NAME.service
+  units=$root/etc/systemd/system
   log=$root/var/log/$NAME.log
   pid_file=$root/run/$NAME.pid
 }
@@ -193,7 +196,7 @@ check_disk() {
 
 check_port_free() {
   [ -n "$check_ports" ] && [ -n "$start" ] || return 0
-  ! is_running || return 0
+  ! is_running && ! holder_runs || return 0
   wanted=${listen:-$(config_value SVC_HTTP_LISTEN)}
   for address in $(printf '%s' "${wanted:-:80}" | tr ',' ' '); do
     port=${address##*:}
@@ -361,10 +364,26 @@ write_unit() {
     useradd --system --user-group --no-create-home --home-dir "$state" --shell /usr/sbin/nologin "$NAME"
   chown -R "$NAME:$NAME" "$state"
   ! has restorecon || restorecon -R "$prefix" || :
-  [ "$(cat "$unit" 2>/dev/null || :)" != "$(cat "$current/lib/$NAME.service")" ] || return 0
-  cp "$current/lib/$NAME.service" "$unit"
+  written=''
+  for unit in "$NAME" "$HOLDER"; do
+    if [ ! -f "$current/lib/$unit.service" ]; then
+      # A version without this unit opens the ports itself.
+      [ ! -f "$units/$unit.service" ] || remove_unit "$unit"
+    elif [ "$(cat "$units/$unit.service" 2>/dev/null || :)" != "$(cat "$current/lib/$unit.service")" ]; then
+      cp "$current/lib/$unit.service" "$units/$unit.service"
+      written=yes
+    fi
+  done
+  [ -n "$written" ] || return 0
   systemctl daemon-reload
   changed=yes
+}
+
+# remove_unit UNIT
+remove_unit() {
+  systemctl disable --quiet --now "$1" || :
+  rm -f "$units/$1.service"
+  systemctl daemon-reload
 }
 
 # The version that runs and the one before stay.
@@ -385,6 +404,24 @@ is_running() {
   if [ -n "$systemd" ]; then systemctl is-active --quiet "$NAME"; else node_pid; fi
 }
 
+holder_runs() { [ -n "$systemd" ] && systemctl is-active --quiet "$HOLDER"; }
+
+# The holder of the new version gets the sockets from Caddy, before Caddy itself is restarted.
+start_holder() {
+  [ -f "$units/$HOLDER.service" ] || return 0
+  systemctl enable --quiet "$HOLDER"
+  held=''
+  ! holder_runs || held=yes
+  systemctl restart "$HOLDER"
+  [ -n "$held" ] && is_running || return 0
+  seconds=0
+  until [ -n "$("$current/bin/svc-caddy" hold --socket "/run/$HOLDER/hold.sock" --list 2>/dev/null)" ]; do
+    [ "$seconds" -lt "$HAND_SECONDS" ] || return 0
+    seconds=$((seconds + 1))
+    sleep 1
+  done
+}
+
 stop_node() {
   if [ -n "$systemd" ]; then
     systemctl stop "$NAME"
@@ -403,6 +440,7 @@ stop_node() {
 
 start_node() {
   if [ -n "$systemd" ]; then
+    start_holder
     systemctl enable --quiet "$NAME"
     systemctl restart "$NAME"
     return
@@ -467,10 +505,10 @@ bring_up() {
 uninstall() {
   has systemctl && [ -d /run/systemd/system ] || systemd=''
   ! is_running || stop_node
-  if [ -n "$systemd" ] && [ -f "$unit" ]; then
-    systemctl disable --quiet "$NAME" || :
-    rm -f "$unit"
-    systemctl daemon-reload
+  if [ -n "$systemd" ]; then
+    for unit in "$NAME" "$HOLDER"; do
+      [ ! -f "$units/$unit.service" ] || remove_unit "$unit"
+    done
   fi
   rm -f "$command" "$pid_file" "$log"
   rm -rf "$prefix" "$(dirname "$config")"

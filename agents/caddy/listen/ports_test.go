@@ -22,6 +22,7 @@ import (
 	configv1 "edge.svc/caddy/gen/svc/config/v1"
 	edgev1 "edge.svc/caddy/gen/svc/edge/v1"
 	"edge.svc/caddy/internal/edgetest"
+	"edge.svc/caddy/internal/hold"
 )
 
 // listening is a server on a port that the system chose, with the ports of its cluster.
@@ -31,13 +32,21 @@ type listening struct {
 	ports    *ports
 	registry *Registry
 	base     uint16
+	end      func()
 }
 
 func listen(t *testing.T, overTLS bool, limits Limits) *listening {
 	t.Helper()
+	return listenHeld(t, overTLS, limits, nil)
+}
+
+// listenHeld listens on what a holder keeps.
+func listenHeld(t *testing.T, overTLS bool, limits Limits, client *hold.Client) *listening {
+	t.Helper()
 	l := &listening{t: t, core: newCore(t, &configv1.ClientIp{}), registry: NewRegistry(), base: freePort(t)}
 	l.registry.limiter.set(limits)
 	l.ports = portsOf.Of(l.core)
+	l.ports.holder.client = client
 	stop := make(chan struct{})
 	var ended sync.WaitGroup
 	ended.Go(func() { l.ports.Run(stop) })
@@ -52,11 +61,12 @@ func listen(t *testing.T, overTLS bool, limits Limits) *listening {
 	})}
 	w.Serve(server)
 	ended.Go(func() { _ = server.Serve(w.WrapListener(raw)) })
-	t.Cleanup(func() {
+	l.end = sync.OnceFunc(func() {
 		server.Close()
 		close(stop)
 		ended.Wait()
 	})
+	t.Cleanup(l.end)
 	return l
 }
 

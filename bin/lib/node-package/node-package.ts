@@ -78,7 +78,10 @@ async function entriesOf(architecture: Architecture, version: string, bundle: Ag
     { name: `lib/agent/${PACKAGE}.mjs`, content: bundle.code },
     { name: 'lib/geoip/country.mmdb', content: { file: geoip.country } },
     { name: 'lib/geoip/asn.mmdb', content: { file: geoip.asn } },
-    { name: `lib/${PACKAGE}.service`, content: source(`agents/edge/package/${PACKAGE}.service`) },
+    ...[`${PACKAGE}.service`, `${PACKAGE}-hold.service`].map((unit) => ({
+      name: `lib/${unit}`,
+      content: source(`agents/edge/package/${unit}`),
+    })),
   ];
   return entries.map((entry) => ({ ...entry, name: `${PACKAGE}/${entry.name}` }));
 }
