@@ -1,9 +1,11 @@
 // Written by `npm run generate` from the files it imports. Changes here are lost.
+import { cloudflareAdapter } from '../dns/adapters/cloudflare/cloudflare.adapter.ts';
 import { powerdnsAdapter } from '../dns/adapters/powerdns/powerdns.adapter.ts';
 import { rfc2136Adapter } from '../dns/adapters/rfc2136/rfc2136.adapter.ts';
 import { webhookAdapter } from '../dns/adapters/webhook/webhook.adapter.ts';
 
 export const DNS_ADAPTERS = [
+  cloudflareAdapter,
   powerdnsAdapter,
   rfc2136Adapter,
   webhookAdapter,

@@ -73,11 +73,19 @@ export class AdapterError extends Error {
   readonly partial: boolean;
   /** There was no answer at all. */
   readonly unreachable: boolean;
+  /** A record has come or gone since it was read: reading it again and repeating the change may help. */
+  readonly changed: boolean;
 
   constructor(
     kind: AdapterErrorKind,
     detail = '',
-    more: { retryAfter?: number | null; partial?: boolean; unreachable?: boolean; cause?: unknown } = {},
+    more: {
+      retryAfter?: number | null;
+      partial?: boolean;
+      unreachable?: boolean;
+      changed?: boolean;
+      cause?: unknown;
+    } = {},
   ) {
     super(detail === '' ? kind : `${kind}: ${detail}`, { cause: more.cause });
     this.name = 'AdapterError';
@@ -86,6 +94,7 @@ export class AdapterError extends Error {
     this.retryAfter = more.retryAfter ?? null;
     this.partial = more.partial ?? false;
     this.unreachable = more.unreachable ?? false;
+    this.changed = more.changed ?? false;
   }
 }
 

@@ -1,6 +1,7 @@
 // Makes changes in batches. A batch that may have taken effect is read back; one that the provider does not take is halved
 // until the wrong change is alone; a limited rate is waited for as long as the call may take.
 import { AdapterError, type Change, type ChangeResult, type RRset } from '../adapter.ts';
+import { wrongChange } from './check-change.ts';
 import { type Budget, budgetOf, mayRetry, reading } from './pause.ts';
 import { holds, setsByKey, type TtlLimits } from './sets.ts';
 
@@ -38,7 +39,12 @@ export async function applyChanges(
 ): Promise<ChangeResult[]> {
   const budget = budgetOf(signal);
   const results: ChangeResult[] = new Array(changes.length);
-  const items = changes.map((change, index) => ({ index, change }));
+  const items: Item[] = [];
+  for (const [index, change] of changes.entries()) {
+    const error = wrongChange(change);
+    if (error) results[index] = { state: 'failed', error };
+    else items.push({ index, change });
+  }
   let ended: AdapterError | null = null;
   const lanes = lanesOf(items, writer);
   const workers = Array.from({ length: Math.max(1, writer.parallel) }, async () => {

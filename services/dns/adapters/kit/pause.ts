@@ -27,7 +27,8 @@ export function budgetOf(signal: AbortSignal | undefined): Budget {
 export async function mayRetry(error: AdapterError, tries: number, { until, signal }: Budget): Promise<boolean> {
   if (signal.aborted) return false;
   const isLimited = error.kind === 'rate_limited';
-  if (!isLimited && (tries >= TRIES || (error.kind !== 'unavailable' && error.kind !== 'timeout'))) return false;
+  const mayPass = error.changed || error.kind === 'unavailable' || error.kind === 'timeout';
+  if (!isLimited && (tries >= TRIES || !mayPass)) return false;
   const waitMs = isLimited
     ? (error.retryAfter ?? UNKNOWN_RETRY_SECONDS * tries) * 1000
     : FIRST_PAUSE_MS * 2 ** (tries - 1);

@@ -102,7 +102,9 @@ async function writePlanned(
       planned = planRecords(change, records, api.limits);
     }
     records = simulate(records, planned);
-    waiting.push(...planned);
+    // Of several changes of one record the last counts: providers make those of a batch in an order of their own.
+    const again = new Set(planned.flatMap((one) => (one.do === 'create' ? [] : one.id)));
+    waiting = [...waiting.filter((one) => one.do === 'create' || !again.has(one.id)), ...planned];
   }
   await send();
 
@@ -139,8 +141,8 @@ export function planRecords(change: Change, all: readonly StoredRecord[], limits
     if (wanted.has(record.value) && !kept.has(record.value)) kept.set(record.value, record);
     else surplus.push(record);
   }
-  // Records of a set share their TTL: those that stay give theirs to a value that is added.
-  const ttlOfAppended = records[0]?.ttl ?? ttl;
+  // Records of a set share their TTL: those that stay give theirs to a value that is added, if that is one to write.
+  const ttlOfAppended = clampTtl(records[0]?.ttl ?? ttl, limits);
   const planned: RecordChange[] = [];
   if (change.action === 'append') {
     for (const value of wanted) {
