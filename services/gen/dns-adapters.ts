@@ -2,11 +2,13 @@
 import { cloudflareAdapter } from '../dns/adapters/cloudflare/cloudflare.adapter.ts';
 import { powerdnsAdapter } from '../dns/adapters/powerdns/powerdns.adapter.ts';
 import { rfc2136Adapter } from '../dns/adapters/rfc2136/rfc2136.adapter.ts';
+import { route53Adapter } from '../dns/adapters/route53/route53.adapter.ts';
 import { webhookAdapter } from '../dns/adapters/webhook/webhook.adapter.ts';
 
 export const DNS_ADAPTERS = [
   cloudflareAdapter,
   powerdnsAdapter,
   rfc2136Adapter,
+  route53Adapter,
   webhookAdapter,
 ] as const;
