@@ -1,4 +1,5 @@
 // Written by `npm run generate` from the files it imports. Changes here are lost.
+import { alidnsAdapter } from '../dns/adapters/alidns/alidns.adapter.ts';
 import { cloudflareAdapter } from '../dns/adapters/cloudflare/cloudflare.adapter.ts';
 import { powerdnsAdapter } from '../dns/adapters/powerdns/powerdns.adapter.ts';
 import { rfc2136Adapter } from '../dns/adapters/rfc2136/rfc2136.adapter.ts';
@@ -6,6 +7,7 @@ import { route53Adapter } from '../dns/adapters/route53/route53.adapter.ts';
 import { webhookAdapter } from '../dns/adapters/webhook/webhook.adapter.ts';
 
 export const DNS_ADAPTERS = [
+  alidnsAdapter,
   cloudflareAdapter,
   powerdnsAdapter,
   rfc2136Adapter,
