@@ -2,6 +2,7 @@
 import { alidnsAdapter } from '../dns/adapters/alidns/alidns.adapter.ts';
 import { cloudflareAdapter } from '../dns/adapters/cloudflare/cloudflare.adapter.ts';
 import { dnspodAdapter } from '../dns/adapters/dnspod/dnspod.adapter.ts';
+import { huaweicloudAdapter } from '../dns/adapters/huaweicloud/huaweicloud.adapter.ts';
 import { powerdnsAdapter } from '../dns/adapters/powerdns/powerdns.adapter.ts';
 import { rfc2136Adapter } from '../dns/adapters/rfc2136/rfc2136.adapter.ts';
 import { route53Adapter } from '../dns/adapters/route53/route53.adapter.ts';
@@ -12,6 +13,7 @@ export const DNS_ADAPTERS = [
   alidnsAdapter,
   cloudflareAdapter,
   dnspodAdapter,
+  huaweicloudAdapter,
   powerdnsAdapter,
   rfc2136Adapter,
   route53Adapter,
