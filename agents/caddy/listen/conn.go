@@ -60,8 +60,9 @@ type Conn struct {
 	greeted bool
 	rest    *bufio.Reader
 
-	http1 http1
-	reads reads
+	http1   http1
+	reads   reads
+	records records
 	// State of TLS, for requests of HTTP/1; else nil.
 	secure *tls.ConnectionState
 

@@ -161,7 +161,7 @@ func (c *framedConn) Write(p []byte) (int, error) {
 		c.under.flow.writing.Store(time.Now().UnixNano())
 		defer c.under.flow.writing.Store(0)
 	}
-	n, err := c.Conn.Write(p)
+	n, err := c.under.together(p, c.Conn.Write)
 	c.sent.Add(uint64(n))
 	return n, err
 }

@@ -83,7 +83,8 @@ func newSecureConn(conn *tls.Conn, under *Conn) *secureConn {
 
 func (c *secureConn) Read(p []byte) (int, error)         { return c.under.http1.read(p, c.read) }
 func (c *secureConn) read(p []byte) (int, error)         { return c.reads.read(c.tls, p, true) }
-func (c *secureConn) Write(p []byte) (int, error)        { return c.under.http1.write(p, c.tls.Write) }
+func (c *secureConn) Write(p []byte) (int, error)        { return c.under.http1.write(p, c.write) }
+func (c *secureConn) write(p []byte) (int, error)        { return c.under.together(p, c.tls.Write) }
 func (c *secureConn) CloseWrite() error                  { return c.tls.CloseWrite() }
 func (c *secureConn) LocalAddr() net.Addr                { return c.tls.LocalAddr() }
 func (c *secureConn) RemoteAddr() net.Addr               { return c.tls.RemoteAddr() }

@@ -71,6 +71,9 @@ func (c *Conn) Write(p []byte) (int, error) {
 	if c.plain {
 		return c.http1.write(p, c.writeRaw)
 	}
+	if c.overTLS {
+		return c.records.write(p, c.send)
+	}
 	return c.writeRaw(p)
 }
 
