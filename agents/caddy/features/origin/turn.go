@@ -82,7 +82,7 @@ func (c *conn) takeTurn(request []byte, now time.Time) (n int, err error) {
 		err = t.err
 	}
 	switch {
-	case t.sent && isTimeout(err):
+	case t.sent && err != nil && isTimeout(err):
 		c.watch()
 	case t.sent:
 		c.asked, c.failed = time.Time{}, err
