@@ -25,9 +25,14 @@ func Response(c *core.Core) exchange.ResponseStage {
 		if s == nil {
 			return
 		}
-		l, known := lookups.Known(x)
-		if known && l.keyed && x.In.Method == http.MethodHead && a.From == exchange.FromOrigin {
-			cache.compare(&l, a)
+		l := lookups.Peek(x)
+		if l == nil {
+			// An earlier stage responded.
+			l = lookups.Of(x)
+			l.word = Bypass
+		}
+		if l.keyed && x.In.Method == http.MethodHead && a.From == exchange.FromOrigin {
+			cache.compare(l, a)
 		}
 		if freshness.Invalidates(x.In.Method, a.Status) && a.From == exchange.FromOrigin {
 			cache.invalidate(x, s, a)
@@ -35,14 +40,11 @@ func Response(c *core.Core) exchange.ResponseStage {
 		if !s.keepTags {
 			delete(a.Header, "Cache-Tag")
 		}
-		if known && l.decided && l.rule != nil && l.rule.browserValue != nil {
+		if l.decided && l.rule != nil && l.rule.browserValue != nil {
 			a.Header["Cache-Control"] = l.rule.browserValue
 			delete(a.Header, "Expires")
 		}
-		word := Bypass
-		if known {
-			word = l.word
-		}
+		word := l.word
 		*exchange.CacheStatus.Of(x) = word.state()
 		cache.counts.add(word)
 		if s.hide {

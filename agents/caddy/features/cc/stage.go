@@ -83,7 +83,7 @@ func Scanners(c *core.Core) exchange.Stage {
 // Outcome is the response stage that counts how a request fared at the origins.
 func Outcome(*core.Core) exchange.ResponseStage {
 	return func(x *exchange.Exchange, _ *exchange.Answer) {
-		if outcome, asked := exchange.Origin.Known(x); asked && outcome.Asked {
+		if outcome := exchange.Origin.Peek(x); outcome != nil && outcome.Asked {
 			if at, ok := countedAt.Known(x); ok {
 				at.site.Origin(outcome.Status)
 			}

@@ -95,7 +95,7 @@ func (c *counter) tallyVisitor(in *exchange.Inbound) {
 // tallyOrigin counts how long an origin took to respond.
 func (c *counter) tallyOrigin(x *exchange.Exchange) {
 	// Of an exchange without an origin nothing is to be made up: others ask what is known at its end.
-	if outcome, known := exchange.Origin.Known(x); known && outcome.Asked && outcome.Status > 0 {
+	if outcome := exchange.Origin.Peek(x); outcome != nil && outcome.Asked && outcome.Status > 0 {
 		c.tally(firstOriginLatency + fixed(exchange.LatencyBucket(outcome.FirstByte)))
 	}
 }

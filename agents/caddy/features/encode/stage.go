@@ -32,6 +32,9 @@ func Response(c *core.Core) exchange.ResponseStage {
 			return
 		}
 		s := of(x)
+		if !s.any() {
+			return
+		}
 		list := s.fits(x, a)
 		if list.n == 0 {
 			return

@@ -92,8 +92,7 @@ func (l *Log) appendRow(b []byte, x *exchange.Exchange, s *settings, rate uint32
 	b = text(b, 25, place.Country, 2)
 	b = number(b, 26, uint64(place.AS))
 	b = text(b, 27, place.Network, maxNetwork)
-	if _, known := exchange.Origin.Known(x); known {
-		at := exchange.Origin.Of(x)
+	if at := exchange.Origin.Peek(x); at != nil {
 		if at.Address.IsValid() {
 			var room [maxUpstream]byte
 			b = protowire.AppendTag(b, 28, protowire.BytesType)
