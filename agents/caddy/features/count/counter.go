@@ -17,6 +17,8 @@ const maxKeys = 2000
 type counter struct {
 	exchange.Account
 	requests atomic.Uint64
+	// nil until something is listed.
+	lists atomic.Pointer[lists]
 	// By status and name: the first ones here, further ones in a table. A table is never changed: a new key makes a new
 	// one, which shares the figures.
 	first   [firstFigures]firstFigure
@@ -33,8 +35,6 @@ type counter struct {
 	fared fared
 	grow  sync.Mutex
 	rules ruleFigures
-	// nil until something is listed.
-	lists atomic.Pointer[lists]
 }
 
 // smallFigure is a figure of which each counter has many. It is emptied each second, long before it is full.

@@ -122,7 +122,7 @@ const fibonacci = 0x9e3779b97f4a7c15
 
 // open gives a site lists; nil where as many sites as may be have some.
 func (t *topLists) open(c *counter) *lists {
-	if c.siteID == "" || t.full.Load() {
+	if t.full.Load() || c.siteID == "" {
 		return nil
 	}
 	t.mu.Lock()
