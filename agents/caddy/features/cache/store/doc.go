@@ -15,6 +15,9 @@
 // it: requests go to the origin, and responses pass through memory. A response without end stops being stored at half of the
 // zone, or once the disk has too little room.
 //
+// The files of hits stay open, 256 at most, and for 30 s after the last: responses share them, and the system sends from them. A
+// place that the system does not have in memory is read within the bounds of the disk first.
+//
 // 256 files that were stored one after another are in one folder. Spread over all folders, files of 1 KiB took 1.5 times the
 // processor time to create and delete (ext4). Nothing is synced: a torn file is found by its check sums.
 //
