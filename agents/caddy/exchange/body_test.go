@@ -277,16 +277,16 @@ func TestFactsEndWithTheirExchange(t *testing.T) {
 	lazy := NewLazyFact(func(*Exchange) int { asked++; return 7 })
 	x := &Exchange{}
 	x.Begin(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
-	if _, known := fact.Known(x); known {
+	if _, known := fact.Known(x); known || fact.Peek(x) != nil {
 		t.Error("known before")
 	}
 	first := fact.Of(x)
 	first.text = "one"
-	if v, known := fact.Known(x); !known || v.text != "one" || lazy.Of(x) != 7 || lazy.Of(x) != 7 || asked != 1 {
+	if v, known := fact.Known(x); !known || v.text != "one" || fact.Peek(x) != first || lazy.Of(x) != 7 || lazy.Of(x) != 7 || asked != 1 {
 		t.Errorf("%v %v, asked %d times", v, known, asked)
 	}
 	x.Reset()
-	if v, known := fact.Known(x); known || v.text != "" {
+	if v, known := fact.Known(x); known || v.text != "" || fact.Peek(x) != nil {
 		t.Errorf("%v %v", v, known)
 	}
 	if fact.Of(x) != first || first.text != "" || lazy.Of(x) != 7 || asked != 2 {
