@@ -8,6 +8,6 @@ export const errors = {
   ANALYTICS_QUERY_INVALID: entry(
     400,
     'Bytes are not counted by status, and nodes not by site. Use `metric=requests` with `statusClass` and `by=status`, and ' +
-      'omit `siteId` with `by=node`.',
+      'omit `siteId` with `by=node`. A site and a cluster are not asked for at the same time.',
   ),
 } satisfies ErrorEntries;

@@ -3,6 +3,7 @@ import Type, { type Static } from 'typebox';
 import { FAILURE_CAUSES } from '../failure-causes.ts';
 import { procedure, resource } from '../procedure.ts';
 import { Id, Input, Nullable, OneOf, Page, Timestamp } from '../scalars/common.ts';
+import { RULE_EVENTS } from './rule-hits.ts';
 
 const MINUTE = 60;
 const HOUR = 3600;
@@ -124,6 +125,18 @@ export const TopRequest = Type.Object({
   ...AT_LEAST,
 });
 export type TopRequest = Static<typeof TopRequest>;
+/** What became of requests under a rule, in the order of RuleEvent of the messages. */
+export const RULE_RESULTS = [...RULE_EVENTS, 'matched'] as const;
+export const TopRule = Type.Object({
+  ruleId: { ...Type.String(), description: 'Rule, or number of a rule of the WAF.' },
+  kind: OneOf(['site', 'platform', 'waf'], {
+    description: 'Whether it is a rule of the site, a global rule, or one of the WAF.',
+  }),
+  name: { ...Nullable(Type.String()), description: 'null: the rule was deleted, or is one of the WAF.' },
+  result: OneOf(RULE_RESULTS, { description: 'As `event` of the hits of rules; matched: a rule of the WAF.' }),
+  requests: Count,
+});
+export type TopRule = Static<typeof TopRule>;
 export const TOP_REQUESTS_BY = ['url', 'ip'] as const;
 const APPROXIMATE =
   'Approximate: each node keeps the 64 heaviest of a site and minute, so that light ones may be missing and counts are at least ' +
@@ -164,6 +177,10 @@ const period = {
   to: Type.Optional({ ...Timestamp, description: 'End of that period. Both are widened to whole points.' }),
 };
 const siteId = Type.Optional({ ...Id, description: 'Only this site, which may be deleted. Default: all sites.' });
+const clusterId = Type.Optional({
+  ...Id,
+  description: 'Only the sites of this cluster, counted since clusters are; without `siteId`.',
+});
 const metric = Type.Optional(OneOf(TOP_SORT, { description: 'Amount to sort and sum by. Default requests.' }));
 const span = {
   range: Nullable(OneOf(ANALYTICS_RANGES, { description: 'null: `from` and `to` were given.' })),
@@ -182,6 +199,7 @@ const reads = {
 const top = {
   input: Input({
     ...period,
+    clusterId: Type.Optional({ ...Id, description: 'Only those that are of this cluster now.' }),
     metric,
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 50, default: 5, description: 'Most items.' })),
   }),
@@ -197,6 +215,7 @@ export const analytics = resource('analytics', {
     input: Input({
       ...period,
       siteId,
+      clusterId,
       compare: Type.Optional(Type.Boolean({ description: 'Whether to return `previousPoints`.' })),
     }),
     output: Type.Object({
@@ -215,7 +234,7 @@ export const analytics = resource('analytics', {
         description: 'With `compare`, as many points of the period before; null without, or if it is not kept.',
       },
     }),
-    errors: ['ANALYTICS_PERIOD_INVALID'],
+    errors: ['ANALYTICS_PERIOD_INVALID', 'ANALYTICS_QUERY_INVALID'],
   }),
   topSites: procedure({
     ...reads,
@@ -242,6 +261,7 @@ export const analytics = resource('analytics', {
       ...period,
       by: Type.Optional(OneOf(TOP_REQUESTS_BY, { description: 'URLs or client addresses. Default url.' })),
       siteId,
+      clusterId,
       limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 50, default: 10, description: 'Most items.' })),
     }),
     output: Type.Object({
@@ -251,6 +271,37 @@ export const analytics = resource('analytics', {
       items: Type.Array(TopRequest, { description: `Most requests first. ${APPROXIMATE}` }),
       unsupportedNodes: unlisted,
     }),
+    errors: ['ANALYTICS_PERIOD_INVALID', 'ANALYTICS_QUERY_INVALID'],
+  }),
+  topRules: procedure({
+    ...reads,
+    access: 'operator',
+    path: '/analytics/top-rules',
+    summary:
+      'Lists the rules that matched most in a range: of one site with its WAF, or the global rules on all sites.',
+    input: Input({
+      ...period,
+      siteId: Type.Optional({
+        ...Id,
+        description: 'The site, which may be deleted. Default: global rules on all sites.',
+      }),
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 50, default: 20, description: 'Most items.' })),
+    }),
+    output: Type.Object({
+      range: span.range,
+      from: { ...Timestamp, description: 'Start of the counts, at most 30 days ago. Hours count as a whole.' },
+      to: { ...Timestamp, description: 'Exclusive end of the counts.' },
+      items: Type.Array(TopRule, {
+        description:
+          'Most requests first. Approximate: nodes count only the rules that matched most in each minute, and report within ' +
+          '2 minutes.',
+      }),
+      unsupportedNodes: {
+        ...Count,
+        description:
+          'Active nodes without `rule-log-v1`, which count no rules. With `siteId`, those of the cluster of the site.',
+      },
+    }),
     errors: ['ANALYTICS_PERIOD_INVALID'],
   }),
   dimensions: procedure({
@@ -258,7 +309,7 @@ export const analytics = resource('analytics', {
     access: 'operator',
     path: '/analytics/dimensions',
     summary: 'Returns the requests of a range by browser, protocol, country, network, referrer and more.',
-    input: Input({ ...period, siteId }),
+    input: Input({ ...period, siteId, clusterId }),
     output: Type.Object({
       range: span.range,
       from: span.from,
@@ -301,7 +352,7 @@ export const analytics = resource('analytics', {
       },
       unlistedNodes: unlisted,
     }),
-    errors: ['ANALYTICS_PERIOD_INVALID'],
+    errors: ['ANALYTICS_PERIOD_INVALID', 'ANALYTICS_QUERY_INVALID'],
   }),
   sparklines: procedure({
     ...reads,
@@ -338,6 +389,7 @@ export const analytics = resource('analytics', {
       ...period,
       by: OneOf(BREAKDOWN_BY),
       siteId,
+      clusterId,
       metric,
       statusClass: Type.Optional(
         Type.Integer({ minimum: 1, maximum: 5, description: 'Only responses with this first digit of the status.' }),

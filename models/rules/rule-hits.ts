@@ -33,6 +33,45 @@ export async function loggedRules(sql: Knex, siteId: string, from: Date, limit: 
   return rows;
 }
 
+export interface MatchedAsked {
+  siteId: string;
+  from: Date;
+  to: Date;
+  limit: number;
+  /** Of rules of the WAF that are left out. */
+  families: readonly number[];
+}
+
+export interface MatchedRule extends LoggedRule {
+  event: RuleEvent;
+}
+
+/** What matched most on a site between two times, also rules of the WAF; with '' the rules of the platform on all sites. */
+export async function matchedRules(
+  sql: Knex,
+  { siteId, from, to, limit, families }: MatchedAsked,
+): Promise<MatchedRule[]> {
+  const { rows } = await sql.raw<{ rows: MatchedRule[] }>(
+    `with matched as (
+       select rule_id, platform, event, sum(requests)::float8 as requests from (
+         select platform, rule_id, event, requests from rule_hour
+          where site_id = :siteId and starts_at > :from::timestamptz - interval '1 hour' and starts_at < :to::timestamptz
+         union all
+         select platform, rule_id, event, requests from rule_minute
+          where site_id = :siteId and minute >= :from::timestamptz and minute < :to::timestamptz) c
+        where event <> ${RuleEvent.WAF_MATCHED} or rule_id ~ '^9[0-9]{5}$' and left(rule_id, 3) <> all(:families)
+        group by 1, 2, 3 order by 4 desc, 1, 2, 3 limit :limit)
+     select m.rule_id as "ruleId", n.name, m.platform, m.event, m.requests from matched m
+       left join lateral (
+         select r ->> 'name' as name from rule_set s, jsonb_array_elements(s.rules) r
+          where m.event <> ${RuleEvent.WAF_MATCHED} and s.id = case when m.platform then '' else :siteId end
+            and r ->> 'id' = m.rule_id limit 1) n on true
+      order by m.requests desc, 1, 3, 4`,
+    { siteId, from, to, limit, families: families.map(String) } as never,
+  );
+  return rows;
+}
+
 export interface RuleHit {
   ruleId: string;
   event: RuleEvent;

@@ -22,8 +22,8 @@ const LEVELS = [
 export type ListSeconds = (typeof LEVELS)[number]['seconds'];
 
 export interface TopMark {
-  /** '' of all sites. */
-  siteId: string;
+  /** Site or cluster; '' of all sites. */
+  subject: string;
   list: number;
   /** Milliseconds of the start of the minute. */
   minute: number;
@@ -48,7 +48,7 @@ const timeOf = (ms: number) => `timestamptz '${new Date(ms).toISOString()}'`;
 export async function appendTopMarks(client: PoolClient, marks: readonly TopMark[]): Promise<void> {
   if (marks.length === 0) return;
   const minuteOf = minuteTexts();
-  const rows = marks.map(({ siteId, list, minute, items }) => [siteId, list, minuteOf(minute), items]);
+  const rows = marks.map(({ subject, list, minute, items }) => [subject, list, minuteOf(minute), items]);
   await copyIn(client, 'top_mark', ['site_id', 'list', 'minute', 'items'], rows);
 }
 
@@ -118,15 +118,15 @@ export function listSecondsOf({ from, to }: { from: number; to: number }, now: n
 export async function topKeys(
   sql: Knex,
   {
-    siteId,
+    subject,
     list,
     seconds,
     from,
     to,
     limit,
   }: {
-    /** '' for all sites. */
-    siteId: string;
+    /** Site or cluster; '' for all sites. */
+    subject: string;
     list: TopListName;
     seconds: ListSeconds;
     from: number;
@@ -134,7 +134,7 @@ export async function topKeys(
     limit: number;
   },
 ): Promise<TopKey[]> {
-  const ofList = `site_id = :siteId and list = ${TOP_LISTS[list]}`;
+  const ofList = `site_id = :subject and list = ${TOP_LISTS[list]}`;
   const { rows } = await sql.raw<{ rows: TopKey[] }>(
     `select key, sum((value->>0)::numeric)::float8 as requests, sum((value->>1)::numeric)::float8 as "bytesSent" from (
        select items from top_list
@@ -142,7 +142,7 @@ export async function topKeys(
        union all select items from top_mark
         where ${ofList} and minute >= ${timeOf(from)} and minute < ${timeOf(to)}) l, jsonb_each(items)
       group by key order by 2 desc, key limit :limit`,
-    { siteId, limit } as never,
+    { subject, limit } as never,
   );
   return rows;
 }

@@ -1,4 +1,4 @@
-// Sums of nodes and of all sites: what is stored is noted, and added to the sums a moment later.
+// Sums of nodes, of clusters and of all sites: what is stored is noted, and added to the sums a moment later.
 import type { Knex } from 'knex';
 import type { PoolClient } from 'pg';
 import { copyIn, minuteTexts } from '../db/copy-in.ts';
@@ -6,7 +6,7 @@ import { inPieces, type Rest } from '../db/in-pieces.ts';
 import { ADD, AMOUNTS, LEVELS, list, startOf } from './traffic-columns.ts';
 
 export interface TrafficMark {
-  kind: 'all' | 'node';
+  kind: 'all' | 'cluster' | 'node';
   /** '' of all. */
   id: string;
   /** Milliseconds of the start of the minute. */

@@ -2,7 +2,7 @@
 import type { Knex } from 'knex';
 import { AMOUNTS, LEVELS, type LevelSeconds } from './traffic-columns.ts';
 
-export type TrafficKind = 'all' | 'node' | 'site';
+export type TrafficKind = 'all' | 'cluster' | 'node' | 'site';
 type Figures = Readonly<Record<string, number>>;
 
 /** One of the rows that add up to a point. */

@@ -12,6 +12,8 @@ export interface TopAsked {
   limit: number;
   /** Only this one. */
   id?: string;
+  /** Only those that are of this cluster now. */
+  clusterId?: string;
 }
 
 export interface TopRow {
@@ -40,13 +42,14 @@ const JOINS = {
 /** Those with the most, and how many have any. Hours that are not kept any more count as nothing. */
 export async function topTraffic(
   sql: Knex,
-  { kind, from, to, by, limit, id }: TopAsked,
+  { kind, from, to, by, limit, id, clusterId }: TopAsked,
 ): Promise<{ items: TopRow[]; total: number }> {
   const columns = [...new Set<Amount>([...READ, by])];
   const parts = usageParts(from, to).map(
     (part) => `select id, ${columns.join(', ')} from ${LEVELS[part.seconds as LevelSeconds]}
       where kind = '${kind}' and starts_at >= ${timeOf(part.from)} and starts_at < ${timeOf(part.to)}
-        and (:id::text is null or id = :id)`,
+        and (:id::text is null or id = :id)
+        and (:clusterId::text is null or id in (select o.id from ${kind} o where o.cluster_id = :clusterId))`,
   );
   if (parts.length === 0) return { items: [], total: 0 };
   const { rows } = await sql.raw<{ rows: (TopRow & { total: number })[] }>(
@@ -59,7 +62,7 @@ export async function topTraffic(
        from (select count(*)::int as total from summed) t left join page p on true
        ${JOINS[kind]} left join cluster c on c.id = s.cluster_id
       order by p.${by} desc, p.id`,
-    { id: id ?? null, limit } as never,
+    { id: id ?? null, clusterId: clusterId ?? null, limit } as never,
   );
   const items = rows.filter(({ id }) => id !== null).map(({ total: _, ...row }) => row);
   return { items, total: rows[0]?.total ?? 0 };

@@ -8,6 +8,7 @@ import { readDimensions } from './dimensions.ts';
 import { readSparklines } from './sparklines.ts';
 import { readTop } from './top.ts';
 import { readTopRequests } from './top-requests.ts';
+import { readTopRules } from './top-rules.ts';
 import { readTraffic } from './traffic.ts';
 
 export const roles: Role[] = ['app'];
@@ -20,6 +21,7 @@ export default (runtime: Runtime): ServiceSchema => ({
       implement(analytics.topSites, (input) => readTop(runtime, 'site', input)),
       implement(analytics.topNodes, (input) => readTop(runtime, 'node', input)),
       implement(analytics.topRequests, (input) => readTopRequests(runtime, input)),
+      implement(analytics.topRules, (input) => readTopRules(runtime, input)),
       implement(analytics.dimensions, (input) => readDimensions(runtime, input)),
       implement(analytics.sparklines, (input) => readSparklines(runtime, input)),
       implement(analytics.breakdown, (input) => readBreakdown(runtime, input)),

@@ -5,6 +5,7 @@ import type { Amount } from '../../models/traffic/traffic-columns.ts';
 import { type TrafficKind, type TrafficRow, trafficRows } from '../../models/traffic/traffic-series.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { levelOf, periodOf, presentSpan, type Span, startsOf } from './span.ts';
+import { subjectOf } from './subject.ts';
 import { AMOUNT_OF, summedSpan, topOf } from './top.ts';
 import { whole } from './traffic-sum.ts';
 
@@ -18,7 +19,7 @@ interface Series {
 
 /** Throws ANALYTICS_PERIOD_INVALID, and ANALYTICS_QUERY_INVALID for what is not counted. */
 export async function readBreakdown(runtime: Pick<Runtime, 'pools'>, input: Asked): Promise<Breakdown> {
-  const { by, siteId, metric = 'requests', statusClass, range, from, to, limit = 10 } = input;
+  const { by, siteId, clusterId, metric = 'requests', statusClass, range, from, to, limit = 10 } = input;
   const byBytes = metric === 'bytesSent';
   if ((byBytes && (by === 'status' || statusClass !== undefined)) || (by === 'node' && siteId !== undefined)) {
     fail('ANALYTICS_QUERY_INVALID');
@@ -26,13 +27,19 @@ export async function readBreakdown(runtime: Pick<Runtime, 'pools'>, input: Aske
   const span = periodOf({ range, from, to }, Date.now());
   const read = (kind: TrafficKind, ids: readonly string[]) =>
     trafficRows(runtime.pools.api, { kind, ids, seconds: levelOf(span), from: span.from, to: span.to });
-  const all = siteId === undefined ? await read('all', ['']) : await read('site', [siteId]);
+  const { kind, id } = subjectOf({ siteId, clusterId });
+  const all = await read(kind, [id]);
   const value = readerOf(metric, statusClass);
   const { total, series: totalSeries } = seriesOf(span, all, value);
   const items =
     by === 'status'
       ? statusItems(span, all, statusClass).slice(0, limit)
-      : await subjectItems(runtime, span, { by, siteId, value, limit, amount: amountOf(metric, statusClass) }, read);
+      : await subjectItems(
+          runtime,
+          span,
+          { by, siteId, clusterId, value, limit, amount: amountOf(metric, statusClass) },
+          read,
+        );
   return {
     ...presentSpan(span),
     times: startsOf(span).map((start) => new Date(start).toISOString()),
@@ -60,6 +67,7 @@ function statusItems(span: Span, rows: readonly TrafficRow[], statusClass: numbe
 interface SubjectsAsked {
   by: 'site' | 'node';
   siteId: string | undefined;
+  clusterId: string | undefined;
   value: Value;
   amount: Amount;
   limit: number;
@@ -68,11 +76,17 @@ interface SubjectsAsked {
 async function subjectItems(
   runtime: Pick<Runtime, 'pools'>,
   span: Span,
-  { by, siteId, value, amount, limit }: SubjectsAsked,
+  { by, siteId, clusterId, value, amount, limit }: SubjectsAsked,
   read: (kind: TrafficKind, ids: readonly string[]) => Promise<TrafficRow[]>,
 ): Promise<Breakdown['items']> {
   const summed = await summedSpan(runtime, by, span);
-  const { items } = await topOf(runtime, by, { ...summed, by: amount, limit, ...(siteId && { id: siteId }) });
+  const { items } = await topOf(runtime, by, {
+    ...summed,
+    by: amount,
+    limit,
+    ...(siteId && { id: siteId }),
+    ...(clusterId && { clusterId }),
+  });
   const rows = await read(
     by,
     items.map(({ id }) => id),

@@ -12,6 +12,7 @@ import { nodesWithout } from '../../models/traffic/traffic-nodes.ts';
 import { trafficRows } from '../../models/traffic/traffic-series.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { levelOf, periodOf, presentSpan } from './span.ts';
+import { subjectOf } from './subject.ts';
 import { listedKeys } from './top-requests.ts';
 import { TrafficSum, whole } from './traffic-sum.ts';
 
@@ -21,15 +22,21 @@ const MOST_NETWORK_KEYS = 2 * LISTED;
 
 export async function readDimensions(
   { pools }: Pick<Runtime, 'pools'>,
-  { siteId, ...asked }: Input<typeof analytics.dimensions>,
+  { siteId, clusterId, ...asked }: Input<typeof analytics.dimensions>,
 ): Promise<Output<typeof analytics.dimensions>> {
   const span = periodOf(asked, Date.now());
-  const subject = siteId === undefined ? { kind: 'all' as const, ids: [''] } : { kind: 'site' as const, ids: [siteId] };
-  const listed = (list: TopListName, limit: number) => listedKeys({ pools }, { list, span, siteId, limit });
+  const subject = subjectOf({ siteId, clusterId });
+  const listed = (list: TopListName, limit: number) => listedKeys({ pools }, { list, span, subject, limit });
   const [rows, unsupportedNodes, unlistedNodes, countries, networks, referrers] = await Promise.all([
-    trafficRows(pools.api, { ...subject, seconds: levelOf(span), from: span.from, to: span.to }),
-    nodesWithout(pools.api, 'statistics-v1', siteId ?? null),
-    nodesWithout(pools.api, 'top-lists-v1', siteId ?? null),
+    trafficRows(pools.api, {
+      kind: subject.kind,
+      ids: [subject.id],
+      seconds: levelOf(span),
+      from: span.from,
+      to: span.to,
+    }),
+    nodesWithout(pools.api, 'statistics-v1', subject),
+    nodesWithout(pools.api, 'top-lists-v1', subject),
     listed('country', MOST_COUNTRIES),
     listed('network', MOST_NETWORK_KEYS),
     listed('referrer', LISTED),

@@ -18,10 +18,15 @@ export const AMOUNT_OF = { requests: 'requests', bytesSent: 'bytes_sent' } as co
 export async function readTop(
   runtime: Pick<Runtime, 'pools'>,
   kind: 'site' | 'node',
-  { metric = 'requests', limit = 5, ...asked }: Input<typeof analytics.topSites>,
+  { metric = 'requests', limit = 5, clusterId, ...asked }: Input<typeof analytics.topSites>,
 ): Promise<Output<typeof analytics.topSites>> {
   const span = await summedSpan(runtime, kind, periodOf(asked, Date.now()));
-  const { items, total } = await topOf(runtime, kind, { ...span, by: AMOUNT_OF[metric], limit });
+  const { items, total } = await topOf(runtime, kind, {
+    ...span,
+    by: AMOUNT_OF[metric],
+    limit,
+    ...(clusterId !== undefined && { clusterId }),
+  });
   return {
     items: items.map(({ clusterId, clusterName, ...item }) => ({
       ...item,

@@ -3,20 +3,22 @@ import type { analytics, TrafficPoint } from '../../contract/resources/analytics
 import { type TrafficRow, trafficRows } from '../../models/traffic/traffic-series.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { isKept, levelOf, periodOf, presentSpan, type Span, startsOf } from './span.ts';
+import { subjectOf } from './subject.ts';
 import { TrafficSum, totalsOf } from './traffic-sum.ts';
 
-/** Throws ANALYTICS_PERIOD_INVALID. */
+/** Throws ANALYTICS_PERIOD_INVALID and ANALYTICS_QUERY_INVALID. */
 export async function readTraffic(
   { pools }: Pick<Runtime, 'pools'>,
-  { siteId, compare = false, ...asked }: Input<typeof analytics.traffic>,
+  { siteId, clusterId, compare = false, ...asked }: Input<typeof analytics.traffic>,
 ): Promise<Output<typeof analytics.traffic>> {
   const now = Date.now();
   const span = periodOf(asked, now);
   const before: Span = { ...span, from: 2 * span.from - span.to, to: span.from };
   const kept = isKept(before, now);
-  const subject = siteId === undefined ? { kind: 'all' as const, ids: [''] } : { kind: 'site' as const, ids: [siteId] };
+  const { kind, id } = subjectOf({ siteId, clusterId });
   const rows = await trafficRows(pools.api, {
-    ...subject,
+    kind,
+    ids: [id],
     seconds: levelOf(span),
     from: kept ? before.from : span.from,
     to: span.to,

@@ -1,4 +1,4 @@
-// Top lists of the batches that a process takes in a second, by site and of all sites.
+// Top lists of the batches that a process takes in a second, by site and by cluster, and of all sites.
 import type { IsOfCluster } from '../../models/sites/sites-of-clusters.ts';
 import type { TopMark } from '../../models/traffic/top-list.ts';
 import { LATEST_DAYS } from '../../models/traffic/traffic-columns.ts';
@@ -15,8 +15,8 @@ type Sums = Map<string, [requests: number, bytes: number]>;
 
 export class TopSums {
   readonly #since: number;
-  /** By site, minute and list. */
-  readonly #sites = new Map<string, Map<number, Map<number, Sums>>>();
+  /** By site or cluster ('' = all sites), minute and list. */
+  readonly #subjects = new Map<string, Map<number, Map<number, Sums>>>();
 
   /** What is older than a week at this time, in milliseconds, does not become statistics. */
   constructor(now: number) {
@@ -26,9 +26,9 @@ export class TopSums {
   add(clusterId: string, rows: readonly StatsRow[], isOfCluster: IsOfCluster): void {
     for (const { siteId, minute, tops } of rows) {
       if (tops.length === 0 || siteId === '' || minute <= this.#since || !isOfCluster({ siteId, clusterId })) continue;
-      for (const id of [siteId, '']) {
+      for (const id of [siteId, clusterId, '']) {
         const lists = entry(
-          entry(this.#sites, id, () => new Map<number, Map<number, Sums>>()),
+          entry(this.#subjects, id, () => new Map<number, Map<number, Sums>>()),
           minute,
           () => new Map<number, Sums>(),
         );
@@ -46,9 +46,9 @@ export class TopSums {
 
   marks(): TopMark[] {
     const marks: TopMark[] = [];
-    for (const [siteId, minutes] of this.#sites) {
+    for (const [subject, minutes] of this.#subjects) {
       for (const [minute, lists] of minutes) {
-        for (const [list, sums] of lists) marks.push({ siteId, list, minute, items: written(sums) });
+        for (const [list, sums] of lists) marks.push({ subject, list, minute, items: written(sums) });
       }
     }
     return marks;

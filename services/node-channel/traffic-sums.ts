@@ -1,5 +1,5 @@
-// Sums for statistics over the batches that a process takes in a second: a row for each minute, and one for each node and
-// minute. Both are of sites alone, like usage.
+// Sums for statistics over the batches that a process takes in a second: a row for each minute, and one for each cluster or node
+// and minute. All are of sites alone, like usage.
 import type { IsOfCluster } from '../../models/sites/sites-of-clusters.ts';
 import { LATEST_DAYS } from '../../models/traffic/traffic-columns.ts';
 import type { TrafficMark } from '../../models/traffic/traffic-mark.ts';
@@ -29,16 +29,36 @@ class Sum {
 }
 
 class SumOfAll extends Sum {
-  readonly figures = new Map<string, number>();
+  readonly #figures = new Map<string, number>();
 
-  count(key: string, n: number): void {
-    if (n > 0) this.figures.set(key, (this.figures.get(key) ?? 0) + n);
+  addKept({ requests, bytesSent, bytesReceived, cacheHits, cacheMisses, of }: SummedMinute): void {
+    this.requests += requests;
+    this.bytesSent += BigInt(bytesSent);
+    this.bytesReceived += BigInt(bytesReceived);
+    this.hits += cacheHits;
+    this.misses += cacheMisses;
+    for (const [code, n] of of.statuses) {
+      this.addStatus(code, n);
+      this.#count(`s:${code}`, n);
+    }
+    for (const [name, n] of of.counts) this.#count(`n:${name}`, n);
+    for (const [bucket, n] of of.latency.entries()) this.#count(`l:${bucket}`, n);
+  }
+
+  /** JSON; null: there are none. */
+  get figures(): string | null {
+    return this.#figures.size > 0 ? JSON.stringify(Object.fromEntries(this.#figures)) : null;
+  }
+
+  #count(key: string, n: number): void {
+    if (n > 0) this.#figures.set(key, (this.#figures.get(key) ?? 0) + n);
   }
 }
 
 export class TrafficSums {
   readonly #since: number;
   readonly #all = new Map<number, SumOfAll>();
+  readonly #clusters = new Map<string, Map<number, SumOfAll>>();
   readonly #nodes = new Map<string, Map<number, Sum>>();
 
   /** What is older than a week at this time, in milliseconds, does not become statistics. */
@@ -46,22 +66,14 @@ export class TrafficSums {
     this.#since = now - LATEST_DAYS * DAY_MS;
   }
 
-  /** Adds to the sums of all sites. */
+  /** Adds to the sums of all sites, and of those of each cluster. */
   addKept(rows: readonly SummedMinute[]): void {
-    for (const { siteId, minute, requests, bytesSent, bytesReceived, cacheHits, cacheMisses, of } of rows) {
+    for (const row of rows) {
+      const { clusterId, siteId, minute } = row;
       if (siteId === '' || minute <= this.#since) continue;
-      const sum = entry(this.#all, minute, () => new SumOfAll());
-      sum.requests += requests;
-      sum.bytesSent += BigInt(bytesSent);
-      sum.bytesReceived += BigInt(bytesReceived);
-      sum.hits += cacheHits;
-      sum.misses += cacheMisses;
-      for (const [code, n] of of.statuses) {
-        sum.addStatus(code, n);
-        sum.count(`s:${code}`, n);
-      }
-      for (const [name, n] of of.counts) sum.count(`n:${name}`, n);
-      for (const [bucket, n] of of.latency.entries()) sum.count(`l:${bucket}`, n);
+      const minutes = entry(this.#clusters, clusterId, () => new Map<number, SumOfAll>());
+      entry(this.#all, minute, () => new SumOfAll()).addKept(row);
+      entry(minutes, minute, () => new SumOfAll()).addKept(row);
     }
   }
 
@@ -85,9 +97,12 @@ export class TrafficSums {
 
   marks(): TrafficMark[] {
     const marks: TrafficMark[] = [];
-    for (const [minute, sum] of this.#all) {
-      const figures = sum.figures.size > 0 ? JSON.stringify(Object.fromEntries(sum.figures)) : null;
-      marks.push({ kind: 'all', id: '', minute, amounts: sum.amounts, figures });
+    for (const [minute, { amounts, figures }] of this.#all)
+      marks.push({ kind: 'all', id: '', minute, amounts, figures });
+    for (const [id, minutes] of this.#clusters) {
+      for (const [minute, { amounts, figures }] of minutes) {
+        marks.push({ kind: 'cluster', id, minute, amounts, figures });
+      }
     }
     for (const [id, minutes] of this.#nodes) {
       for (const [minute, { amounts }] of minutes) marks.push({ kind: 'node', id, minute, amounts, figures: null });

@@ -23,13 +23,14 @@ let browser: Browser;
 let running: TestConsole & { origin: string };
 let api: Api;
 let node: ReportingNode;
+let clusterId: string;
 let siteId: string;
 
 test.before(async () => {
   browser = await startBrowser();
   running = await startBrowsedConsole();
   api = new Api(running);
-  ({ node, siteId } = await servedSite(running, api));
+  ({ clusterId, node, siteId } = await servedSite(running, api));
 });
 test.after.always(async () => {
   node?.stop();
@@ -84,6 +85,10 @@ async function served(): Promise<void> {
         'blocked.waf': 3,
       }),
       latency: [0n, BigInt(requests - 40), 0n, 20n, 0n, 0n, 20n],
+      rules: [
+        { ruleId: '942100', platform: false, event: 7, count: 3n },
+        { ruleId: 'deleted', platform: false, event: 3, count: 2n },
+      ],
       tops: TOPS.map(([list, key, share]) => ({
         list,
         key,
@@ -181,7 +186,28 @@ test('a failing origin is seen and its cause found, of all sites and of one', as
   await chinese.page.getByRole('slider', { name: '请求数', exact: true }).locator('canvas').waitFor();
   await chinese.page.getByText('源站超时').waitFor();
   await chinese.page.getByRole('region', { name: '国家或地区' }).getByText('德国').waitFor();
+  const rules = chinese.page.getByRole('region', { name: '命中最多的规则' });
+  await rules.getByText('WAF 规则 942100 · SQL Injection Attack', { exact: false }).waitFor();
+  await rules.getByText('已删除的规则').waitFor();
   t.deepEqual(await layoutFaults(chinese.page), []);
   await screenshot(chinese.page, 'statistics-site-zh');
   t.deepEqual(chinese.faults(), []);
+});
+
+test('a cluster has its statistics on its page, and among those of all', async (t) => {
+  const { page, faults } = await signedInVisit(browser, running.origin, `/clusters/${clusterId}`);
+  await page.getByRole('link', { name: 'Statistics', exact: true }).click();
+  await page.getByRole('slider', { name: 'Requests', exact: true }).locator('canvas').waitFor();
+  await page.getByRole('region', { name: 'Failures by cause' }).getByText('Origin timed out').waitFor();
+  await page.getByRole('region', { name: 'Top URLs' }).getByText('shop.example/cart').waitFor();
+  const sites = page.getByRole('region', { name: 'Sites with the most requests' });
+  await sites.getByRole('link', { name: 'shop.example' }).waitFor();
+  t.deepEqual(await layoutFaults(page), []);
+  await screenshot(page, 'statistics-cluster');
+  // Another one has none.
+  const empty = await api.cluster('quiet');
+  await page.goto(`${running.origin}/traffic/statistics?clusterId=${empty}`);
+  await page.getByText('No traffic in this period.').waitFor();
+  await page.getByRole('combobox', { name: 'Cluster', exact: true }).waitFor();
+  t.deepEqual(faults(), []);
 });

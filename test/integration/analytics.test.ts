@@ -554,3 +554,45 @@ test.serial('sparklines have the requests of each site by hour, also of minutes 
   const many = Array.from({ length: 101 }, () => randomUUID()).join(',');
   await api.refused(t, [400, 'BAD_REQUEST'], 'GET', `/analytics/sparklines?siteIds=${many}`);
 });
+
+test.serial('a cluster has the statistics of its sites and nodes, and of no others', async (t) => {
+  const { cluster_id: clusterId } = await api.sql('site').where({ id: siteId }).first('cluster_id');
+  const elsewhere = await api.cluster('elsewhere');
+  const farId = (await api.site(elsewhere, 'far.example')).id;
+  const far = await ReportingNode.enroll(running, elsewhere);
+  t.teardown(() => far.stop());
+  const tops = { URL: { 'far.example/only': 17 } };
+  const counts = { 'failed.origin-timeout': 2, 'browser.chrome': 17 };
+  const at = minuteNow() - 30 * MINUTE_S;
+  await report([{ site: farId, at, requests: 17, statuses: { 200: 15, 504: 2 }, counts, latency: [0, 17], tops }], far);
+  await rollUp();
+  for (const range of RANGES) {
+    const [all, here, there] = await Promise.all(
+      ['', `&clusterId=${clusterId}`, `&clusterId=${elsewhere}`].map((of) => traffic(`range=${range}${of}`)),
+    );
+    t.is(here!.totals.requests + there!.totals.requests, all!.totals.requests, range);
+    t.like(there!.totals, { requests: 17, status2xx: 15, status5xx: 2 }, range);
+    t.deepEqual(there!.totals.failures, [{ cause: 'origin-timeout', requests: 2 }]);
+    t.deepEqual(there!.statuses, [
+      { status: 200, requests: 15 },
+      { status: 504, requests: 2 },
+    ]);
+    t.true(there!.totals.latency.p95Ms > 0);
+    const dimensions = await api.ok('GET', `/analytics/dimensions?range=${range}&clusterId=${elsewhere}`);
+    t.like(dimensions, { requests: 17, browsers: [{ name: 'chrome', requests: 17 }], unsupportedNodes: 1 });
+    const urls = await api.ok('GET', `/analytics/top-requests?range=${range}&clusterId=${elsewhere}`);
+    t.deepEqual(urls.items, [{ value: 'far.example/only', requests: 17, bytesSent: 170 }]);
+  }
+  const ids = async (what: string, of: string) =>
+    (await api.ok('GET', `/analytics/${what}?range=7d&${of}`)).items.map(({ id }: Body) => id);
+  t.deepEqual(await ids('top-sites', `clusterId=${elsewhere}`), [farId]);
+  t.deepEqual(await ids('top-nodes', `clusterId=${elsewhere}`), [far.id]);
+  t.false((await ids('top-sites', `clusterId=${clusterId}`)).includes(farId));
+  t.deepEqual(await ids('breakdown', `by=site&clusterId=${elsewhere}`), [farId]);
+  t.deepEqual(await ids('breakdown', `by=status&clusterId=${elsewhere}`), ['200', '504']);
+  t.is((await traffic('clusterId=nothing')).totals.requests, 0);
+  for (const path of ['traffic?', 'dimensions?', 'top-requests?', 'breakdown?by=site&']) {
+    const query = `/analytics/${path}siteId=${siteId}&clusterId=${clusterId}`;
+    await api.refused(t, [400, 'ANALYTICS_QUERY_INVALID'], 'GET', query);
+  }
+});

@@ -210,6 +210,43 @@ test('rules of the WAF are listed by how often they matched, and are none of the
   t.like(await api.call('GET', '/sites/nothing/waf/rules'), { status: 404, body: { code: 'SITE_NOT_FOUND' } });
 });
 
+test('statistics list what matched most: of a site with its WAF, and global rules on all sites', async (t) => {
+  const site = await Counting.start('all-rules');
+  const { rules } = await api.ok('PUT', `/sites/${site.siteId}/rules`, { rules: [logRule('Bots')] });
+  const [own, global] = [rules[0].id, 'statistics-global'];
+  const waf = { event: RuleEvent.WAF_MATCHED };
+  await site.report(nowS(), [
+    { rule: own, count: 4 },
+    { rule: global, count: 3, platform: true },
+    { rule: '942100', count: 9, ...waf },
+    { rule: '949110', count: 99, ...waf },
+    { rule: 'gone', count: 2, event: BLOCKED },
+  ]);
+  await site.report(nowS(), [{ rule: global, count: 7_000_000, platform: true, event: BLOCKED }], { siteId: '' });
+  const old = nowS() - 3 * HOUR_S;
+  await site.report(old, [{ rule: own, count: 5 }]);
+  const top = (query: string) => api.ok('GET', `/analytics/top-rules?${query}`);
+  const linesOf = async (query: string) =>
+    (await top(query)).items.map(({ kind, name, result, requests }: Body) => [kind, name, result, requests]);
+  const recent = [
+    ['waf', null, 'matched', 9],
+    ['site', 'Bots', 'logged', 4],
+    ['platform', null, 'logged', 3],
+    ['site', null, 'blocked', 2],
+  ];
+  t.deepEqual(await linesOf(`siteId=${site.siteId}&range=1h`), recent);
+  t.deepEqual((await linesOf(`siteId=${site.siteId}`)).find(([, name]: Body) => name === 'Bots')[3], 9);
+  t.is((await top(`siteId=${site.siteId}&limit=1`)).items.length, 1);
+  const span = (seconds: number) => new Date(seconds * 1000).toISOString();
+  t.deepEqual(await linesOf(`siteId=${site.siteId}&from=${span(old - 60)}&to=${span(old + 60)}`), [
+    ['site', 'Bots', 'logged', 5],
+  ]);
+  t.deepEqual((await linesOf('range=1h'))[0], ['platform', null, 'blocked', 7_000_000]);
+  const year = await top(`siteId=${site.siteId}&range=365d`);
+  t.true(Date.parse(year.from) > Date.now() - 31 * 86_400_000, 'rules are kept for 30 days');
+  await api.refused(t, [400, 'ANALYTICS_PERIOD_INVALID'], 'GET', `/analytics/top-rules?from=${span(old)}`);
+});
+
 test('counts of sites of other clusters are left out, those of deleted ones stay', async (t) => {
   const site = await Counting.start('own');
   const foreign = await Counting.start('foreign');

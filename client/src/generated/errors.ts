@@ -92,7 +92,7 @@ export const ERROR_STATUS = {
   SMTP_CA_INVALID: 400,
   /** `from` and `to` go together and without `range`; `from` is before `to` and now, and at most 365 days ago. */
   ANALYTICS_PERIOD_INVALID: 400,
-  /** Bytes are not counted by status, and nodes not by site. Use `metric=requests` with `statusClass` and `by=status`, and omit `siteId` with `by=node`. */
+  /** Bytes are not counted by status, and nodes not by site. Use `metric=requests` with `statusClass` and `by=status`, and omit `siteId` with `by=node`. A site and a cluster are not asked for at the same time. */
   ANALYTICS_QUERY_INVALID: 400,
   /** Backups cannot be written to `folder`; `data.reason` says why. Choose another one. */
   BACKUP_FOLDER_REFUSED: 400,

@@ -3675,6 +3675,19 @@ export interface TopRequest {
   bytesSent: number;
 }
 
+export interface TopRule {
+  /** Rule, or number of a rule of the WAF. */
+  ruleId: string;
+  /** Whether it is a rule of the site, a global rule, or one of the WAF. */
+  kind: 'site' | 'platform' | 'waf';
+  /** null: the rule was deleted, or is one of the WAF. */
+  name: string | null;
+  /** As `event` of the hits of rules; matched: a rule of the WAF. */
+  result: 'logged' | 'limited' | 'blocked' | 'challenged' | 'redirected' | 'applied' | 'matched';
+  /** 0 to 9007199254740991. */
+  requests: number;
+}
+
 export interface TopWafRule {
   /** 900000 to 999999. */
   ruleId: number;

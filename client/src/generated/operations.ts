@@ -105,6 +105,7 @@ import type {
   SystemStatus,
   TopItem,
   TopRequest,
+  TopRule,
   TopWafRule,
   TrafficPoint,
   Unpublished,
@@ -474,6 +475,8 @@ export interface AnalyticsBreakdownInput {
   by: 'site' | 'node' | 'status';
   /** Only this site, which may be deleted. Default: all sites. 1 to 64 characters. */
   siteId?: string | undefined;
+  /** Only the sites of this cluster, counted since clusters are; without `siteId`. 1 to 64 characters. */
+  clusterId?: string | undefined;
   /** Amount to sort and sum by. Default requests. */
   metric?: 'requests' | 'bytesSent' | undefined;
   /** Only responses with this first digit of the status. 1 to 5. */
@@ -508,6 +511,8 @@ export interface AnalyticsDimensionsInput {
   to?: string | undefined;
   /** Only this site, which may be deleted. Default: all sites. 1 to 64 characters. */
   siteId?: string | undefined;
+  /** Only the sites of this cluster, counted since clusters are; without `siteId`. 1 to 64 characters. */
+  clusterId?: string | undefined;
 }
 
 export interface AnalyticsDimensionsOutput {
@@ -623,6 +628,8 @@ export interface AnalyticsTopNodesInput {
   from?: string | undefined;
   /** End of that period. Both are widened to whole points. */
   to?: string | undefined;
+  /** Only those that are of this cluster now. 1 to 64 characters. */
+  clusterId?: string | undefined;
   /** Amount to sort and sum by. Default requests. */
   metric?: 'requests' | 'bytesSent' | undefined;
   /** Most items. 1 to 50; default 5. */
@@ -646,6 +653,8 @@ export interface AnalyticsTopRequestsInput {
   by?: 'url' | 'ip' | undefined;
   /** Only this site, which may be deleted. Default: all sites. 1 to 64 characters. */
   siteId?: string | undefined;
+  /** Only the sites of this cluster, counted since clusters are; without `siteId`. 1 to 64 characters. */
+  clusterId?: string | undefined;
   /** Most items. 1 to 50; default 10. */
   limit?: number | undefined;
 }
@@ -662,6 +671,31 @@ export interface AnalyticsTopRequestsOutput {
   unsupportedNodes: number;
 }
 
+export interface AnalyticsTopRulesInput {
+  /** Time before now, with points of 1 minute (1h), 5 minutes (6h), 10 minutes (24h), 1 hour (7d), 6 hours (30d) or 1 UTC day (90d, 365d). Default 24h. */
+  range?: '1h' | '6h' | '24h' | '7d' | '30d' | '90d' | '365d' | undefined;
+  /** Start of a period of your own, with `to` and without `range`. Points get the shortest length that is kept. */
+  from?: string | undefined;
+  /** End of that period. Both are widened to whole points. */
+  to?: string | undefined;
+  /** The site, which may be deleted. Default: global rules on all sites. 1 to 64 characters. */
+  siteId?: string | undefined;
+  /** Most items. 1 to 50; default 20. */
+  limit?: number | undefined;
+}
+
+export interface AnalyticsTopRulesOutput {
+  range: '1h' | '6h' | '24h' | '7d' | '30d' | '90d' | '365d' | null;
+  /** Start of the counts, at most 30 days ago. Hours count as a whole. */
+  from: string;
+  /** Exclusive end of the counts. */
+  to: string;
+  /** Most requests first. Approximate: nodes count only the rules that matched most in each minute, and report within 2 minutes. */
+  items: TopRule[];
+  /** Active nodes without `rule-log-v1`, which count no rules. With `siteId`, those of the cluster of the site. 0 to 9007199254740991. */
+  unsupportedNodes: number;
+}
+
 export interface AnalyticsTopSitesInput {
   /** Time before now, with points of 1 minute (1h), 5 minutes (6h), 10 minutes (24h), 1 hour (7d), 6 hours (30d) or 1 UTC day (90d, 365d). Default 24h. */
   range?: '1h' | '6h' | '24h' | '7d' | '30d' | '90d' | '365d' | undefined;
@@ -669,6 +703,8 @@ export interface AnalyticsTopSitesInput {
   from?: string | undefined;
   /** End of that period. Both are widened to whole points. */
   to?: string | undefined;
+  /** Only those that are of this cluster now. 1 to 64 characters. */
+  clusterId?: string | undefined;
   /** Amount to sort and sum by. Default requests. */
   metric?: 'requests' | 'bytesSent' | undefined;
   /** Most items. 1 to 50; default 5. */
@@ -690,6 +726,8 @@ export interface AnalyticsTrafficInput {
   to?: string | undefined;
   /** Only this site, which may be deleted. Default: all sites. 1 to 64 characters. */
   siteId?: string | undefined;
+  /** Only the sites of this cluster, counted since clusters are; without `siteId`. 1 to 64 characters. */
+  clusterId?: string | undefined;
   /** Whether to return `previousPoints`. */
   compare?: boolean | undefined;
 }
@@ -4696,7 +4734,7 @@ export interface Operations {
     input: AnalyticsDimensionsInput;
     output: AnalyticsDimensionsOutput;
     idempotencyKey: false;
-    codes: GeneralCode | 'ANALYTICS_PERIOD_INVALID' | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+    codes: GeneralCode | 'ANALYTICS_PERIOD_INVALID' | 'ANALYTICS_QUERY_INVALID' | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
   'analytics.sparklines': {
     input: AnalyticsSparklinesInput;
@@ -4714,6 +4752,12 @@ export interface Operations {
     input: AnalyticsTopRequestsInput;
     output: AnalyticsTopRequestsOutput;
     idempotencyKey: false;
+    codes: GeneralCode | 'ANALYTICS_PERIOD_INVALID' | 'ANALYTICS_QUERY_INVALID' | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+  };
+  'analytics.topRules': {
+    input: AnalyticsTopRulesInput;
+    output: AnalyticsTopRulesOutput;
+    idempotencyKey: false;
     codes: GeneralCode | 'ANALYTICS_PERIOD_INVALID' | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
   'analytics.topSites': {
@@ -4726,7 +4770,7 @@ export interface Operations {
     input: AnalyticsTrafficInput;
     output: AnalyticsTrafficOutput;
     idempotencyKey: false;
-    codes: GeneralCode | 'ANALYTICS_PERIOD_INVALID' | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
+    codes: GeneralCode | 'ANALYTICS_PERIOD_INVALID' | 'ANALYTICS_QUERY_INVALID' | 'API_KEY_RATE_LIMITED' | 'SERVICE_ACCOUNT_FORBIDDEN';
   };
   'auditLogs.list': {
     input: AuditLogsListInput;
@@ -6056,6 +6100,7 @@ export const OPERATIONS = {
   'analytics.sparklines': { method: 'GET', path: '/analytics/sparklines', query: true, text: false },
   'analytics.topNodes': { method: 'GET', path: '/analytics/top-nodes', query: true, text: false },
   'analytics.topRequests': { method: 'GET', path: '/analytics/top-requests', query: true, text: false },
+  'analytics.topRules': { method: 'GET', path: '/analytics/top-rules', query: true, text: false },
   'analytics.topSites': { method: 'GET', path: '/analytics/top-sites', query: true, text: false },
   'analytics.traffic': { method: 'GET', path: '/analytics/traffic', query: true, text: false },
   'auditLogs.list': { method: 'GET', path: '/audit-logs', query: true, text: false },
@@ -6359,6 +6404,8 @@ export interface Api {
     topNodes: Call<'analytics.topNodes'>;
     /** Lists the URLs or the client addresses with the most requests in a range, approximately. `GET /analytics/top-requests`: For operators; a read-only access key suffices. */
     topRequests: Call<'analytics.topRequests'>;
+    /** Lists the rules that matched most in a range: of one site with its WAF, or the global rules on all sites. `GET /analytics/top-rules`: For operators; a read-only access key suffices. */
+    topRules: Call<'analytics.topRules'>;
     /** Lists the sites with the most traffic in a range. `GET /analytics/top-sites`: For operators; a read-only access key suffices. */
     topSites: Call<'analytics.topSites'>;
     /** Returns the traffic of one site or of all over time, with totals and those of the previous period. `GET /analytics/traffic`: For operators; a read-only access key suffices. */

@@ -37,6 +37,7 @@ const UNPAGED: Readonly<Record<string, string>> = {
   'GET /analytics/top-nodes': 'the largest 50',
   'GET /analytics/top-requests': 'the largest 50',
   'GET /analytics/top-sites': 'the largest 50',
+  'GET /analytics/top-rules': 'the most frequent 50',
   'GET /changes': 'the newest 20',
   'GET /platform-rules/hits': 'the most frequent 500',
   'GET /sites/{id}/origin-health': 'the origins of the site, at most 32',

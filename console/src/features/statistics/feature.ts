@@ -13,6 +13,14 @@ export default {
       component: () => import('./StatisticsPage.vue'),
     },
     {
+      of: 'cluster',
+      name: 'statistics',
+      order: 15,
+      title,
+      docs: 'statistics',
+      component: () => import('./ClusterStatistics.vue'),
+    },
+    {
       of: 'site',
       name: 'statistics',
       order: 20,
@@ -31,5 +39,5 @@ export default {
       to: '/traffic/statistics',
     },
   ],
-  uses: ['sites'],
+  uses: ['network', 'sites'],
 } satisfies Feature;

@@ -283,7 +283,7 @@ test('entries of lists that no node of ours sends are left out', (t) => {
   t.is(read({ minutes: [row(minute, { tops: many })] }).rows[0]!.tops.length, 144);
 });
 
-test('lists are summed by site, minute and list, and once more of all sites; foreign and old ones are not', (t) => {
+test('lists are summed by site, minute and list, and once more of the cluster and of all sites; foreign and old ones are not', (t) => {
   const sums = new TopSums(now);
   const { rows } = read({
     minutes: [
@@ -296,10 +296,12 @@ test('lists are summed by site, minute and list, and once more of all sites; for
     ],
   });
   sums.add('c', rows, ({ siteId }) => siteId !== 'foreign');
-  const lines = sums.marks().map(({ siteId, list, minute: at, items }) => [siteId, list, at, JSON.parse(items)]);
+  const lines = sums.marks().map(({ subject, list, minute: at, items }) => [subject, list, at, JSON.parse(items)]);
   t.deepEqual(lines, [
     ['s', TopList.URL, minute, { 'a/': [4, 11] }],
     ['s', TopList.COUNTRY, minute, { DE: [2, 10] }],
+    ['c', TopList.URL, minute, { 'a/': [8, 21] }],
+    ['c', TopList.COUNTRY, minute, { DE: [2, 10] }],
     ['', TopList.URL, minute, { 'a/': [8, 21] }],
     ['', TopList.COUNTRY, minute, { DE: [2, 10] }],
     ['t', TopList.URL, minute, { 'a/': [4, 10] }],
