@@ -29,11 +29,12 @@ export type DnsReason = (typeof DNS_REASONS)[number];
 const Count = Type.Integer({ minimum: 0 });
 const Address = Type.String({ maxLength: 64 });
 const ResolutionLine = OneOf(RESOLUTION_LINES, {
-  description: 'Visitors that get this answer, by their network. The provider must support it.',
+  description: 'Visitors that the line is for, by their network. The provider must support it.',
 });
 
 const LineName = Type.String({
-  pattern: '^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$',
+  pattern: '^[a-z0-9]+(-+[a-z0-9]+)*$',
+  maxLength: 32,
   description: 'Label of the line below the domain; unique, not `all`.',
 });
 const Override = Input({
@@ -51,7 +52,11 @@ const backupNodeGroupIds = Type.Array(Id, {
   description:
     'Groups that take over, in this order, while the group has fewer than `minHealthyIps` healthy addresses.',
 });
-const minHealthyIps = Type.Integer({ minimum: 1, maximum: 64, description: 'Fewest healthy addresses of an answer.' });
+const minHealthyIps = Type.Integer({
+  minimum: 1,
+  maximum: 64,
+  description: 'Fewest healthy addresses, below which backup groups take over.',
+});
 
 export const DnsLine = Type.Object({
   ...line,
@@ -81,7 +86,7 @@ const domain = Type.String({
 const ttl = Type.Integer({
   minimum: 30,
   maximum: 3600,
-  description: 'Seconds that resolvers may keep an answer.',
+  description: 'Seconds that resolvers may keep a record.',
 });
 const lineAliases = Type.Boolean({ description: 'Whether each site also has a name for each line.' });
 
@@ -115,7 +120,7 @@ export const DnsRecord = Type.Object({
   data: Type.String(),
   ttl: Count,
   line: Type.Optional(OneOf(RESOLUTION_LINES, { description: 'Absent for the default line.' })),
-  owner: OneOf(['all', 'line', 'site'], { description: 'What the name belongs to.' }),
+  owner: OneOf(['all', 'line', 'site'], { description: 'Owner of the name.' }),
   ownerId: Nullable(Type.String({ description: 'Name of the line, or ID of the site.' })),
   ownerName: Nullable(Type.String({ description: 'Name of the line or of the site.' })),
   nodeName: { ...Nullable(Type.String()), description: 'Node that has the address.' },
@@ -134,7 +139,7 @@ export type DnsDifference = Static<typeof DnsDifference>;
 
 const differences = {
   difference: Type.Array(DnsDifference, {
-    description: `What changes, at most ${MAX_DNS_DIFFERENCES} names. Names of sites follow the sites and are not listed.`,
+    description: `Changes of the records, of at most ${MAX_DNS_DIFFERENCES} names. Names of sites follow the sites and are not listed.`,
   }),
   differenceTotal: Count,
 };
@@ -142,7 +147,7 @@ const differences = {
 export const DnsProblem = Type.Object({
   code: Type.String({ description: 'Error code.' }),
   name: Nullable(Type.String({ description: 'Name concerned.' })),
-  detail: Type.String({ description: 'What the provider said; "" if nothing.' }),
+  detail: Type.String({ description: 'Text of the provider; "" if there is none.' }),
   at: Timestamp,
 });
 export type DnsProblem = Static<typeof DnsProblem>;
@@ -189,8 +194,8 @@ export const DnsRevision = Type.Object({
 });
 export type DnsRevision = Static<typeof DnsRevision>;
 
-const read = { status: 200, access: 'operator', readOnly: true, audit: null, idempotency: 'accepted' } as const;
-const write = { status: 200, access: 'operator', readOnly: false, idempotency: 'accepted' } as const;
+const read = { status: 200, readOnly: true, audit: null, idempotency: 'accepted' } as const;
+const write = { status: 200, readOnly: false, idempotency: 'accepted' } as const;
 const Published = Type.Object({
   revision: { ...Nullable(Decimal), description: 'DNS revision of the change; null: no record changes.' },
   binding: DnsBinding,
@@ -210,6 +215,7 @@ const BINDING_ERRORS = [
 export const clusterDns = resource('dns.binding', {
   get: procedure({
     ...read,
+    access: 'operator',
     method: 'GET',
     path: '/clusters/{id}/dns',
     summary: 'Returns the DNS of a cluster: its settings, records and state.',
@@ -219,6 +225,7 @@ export const clusterDns = resource('dns.binding', {
   }),
   set: procedure({
     ...write,
+    access: 'operator',
     method: 'PUT',
     path: '/clusters/{id}/dns',
     summary: 'Saves the DNS settings of a cluster. Omitted fields take their defaults.',
@@ -229,6 +236,7 @@ export const clusterDns = resource('dns.binding', {
   }),
   preview: procedure({
     ...write,
+    access: 'operator',
     method: 'POST',
     path: '/clusters/{id}/dns/preview',
     summary: 'Returns the records that DNS settings would lead to now. Saves nothing.',
@@ -247,6 +255,7 @@ export const clusterDns = resource('dns.binding', {
   }),
   export: procedure({
     ...read,
+    access: 'operator',
     method: 'GET',
     path: '/clusters/{id}/dns/export',
     summary: 'Returns the records of a cluster, also as a zone file.',
@@ -260,15 +269,17 @@ export const clusterDns = resource('dns.binding', {
   }),
   revisions: procedure({
     ...read,
+    access: 'operator',
     method: 'GET',
     path: '/clusters/{id}/dns/revisions',
     summary: 'Lists the DNS revisions of a cluster, newest first.',
-    input: Input({ id: Id, ...PageQuery(20) }),
+    input: Input({ id: Id, ...PageQuery(50) }),
     output: Page(DnsRevision),
     errors: ['CLUSTER_NOT_FOUND'],
   }),
   rollback: procedure({
     ...write,
+    access: 'operator',
     method: 'POST',
     path: '/clusters/{id}/dns/revisions/{revision}/rollback',
     summary: 'Restores the DNS settings of a revision. Addresses are those that are healthy now.',
@@ -279,6 +290,7 @@ export const clusterDns = resource('dns.binding', {
   }),
   force: procedure({
     ...write,
+    access: 'operator',
     method: 'POST',
     path: '/clusters/{id}/dns/force-publish',
     summary: 'Publishes a change that mass-removal protection holds.',

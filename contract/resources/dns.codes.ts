@@ -24,7 +24,7 @@ export const errors = {
   DNS_ZONES_UNSUPPORTED: entry(400, 'The DNS provider cannot list zones. Enter the zone by hand.'),
   DNS_ZONE_MISMATCH: entry(400, '`domain` is not inside the zone of the DNS provider access.'),
   DNS_LINE_UNSUPPORTED: entry(400, 'The DNS provider does not support the resolution line `data.line`.'),
-  DNS_POLICY_INVALID: entry(400, 'The DNS lines contradict each other: `data.line`, `data.reason`.'),
+  DNS_POLICY_INVALID: entry(400, 'The DNS lines contradict each other: `data.line`, `data.fault`.'),
   DNS_BINDING_CONFLICT: entry(
     409,
     'Another cluster writes the name `data.name` in the same zone. Choose another domain or line name.',
@@ -72,8 +72,8 @@ export const alerts = {
         resolved: 'No DNS change of {name} is blocked any more.',
       },
       'zh-CN': {
-        firing: '集群 {name} 的一次 DNS 变更会移除过多地址，已被拦截。',
-        resolved: '集群 {name} 不再有被拦截的 DNS 变更。',
+        firing: '集群 {name} 的一次 DNS 更改会移除过多地址，已被拦截。',
+        resolved: '集群 {name} 不再有被拦截的 DNS 更改。',
       },
     },
   },

@@ -91,7 +91,7 @@ export const DnsBindingSummary = Type.Object({
 export type DnsBindingSummary = Static<typeof DnsBindingSummary>;
 
 const read = { status: 200, readOnly: true, audit: null, idempotency: 'accepted' } as const;
-const write = { status: 200, access: 'operator', readOnly: false, idempotency: 'accepted' } as const;
+const write = { status: 200, readOnly: false, idempotency: 'accepted' } as const;
 
 /** What a provider can answer when it is asked. */
 const PROVIDER_ERRORS = [
@@ -132,6 +132,7 @@ export const dns = resource('dns', {
   }),
   zones: procedure({
     ...write,
+    access: 'operator',
     slow: true,
     method: 'POST',
     path: '/dns/zones',
@@ -143,6 +144,7 @@ export const dns = resource('dns', {
   }),
   test: procedure({
     ...write,
+    access: 'operator',
     slow: true,
     method: 'POST',
     path: '/dns/test',
@@ -154,6 +156,7 @@ export const dns = resource('dns', {
   }),
   reconcile: procedure({
     ...write,
+    access: 'operator',
     slow: true,
     method: 'POST',
     path: '/dns/reconcile',
@@ -201,6 +204,7 @@ export const dnsProviders = resource('dns.providers', {
   }),
   create: procedure({
     ...write,
+    access: 'operator',
     method: 'POST',
     path: '/dns/providers',
     summary: 'Stores an access to a zone at a DNS provider.',
@@ -212,6 +216,7 @@ export const dnsProviders = resource('dns.providers', {
   }),
   update: procedure({
     ...write,
+    access: 'operator',
     method: 'PUT',
     path: '/dns/providers/{id}',
     summary: 'Changes the name of an access, and replaces all its credentials if given. Provider and zone stay.',
@@ -227,6 +232,7 @@ export const dnsProviders = resource('dns.providers', {
   }),
   delete: procedure({
     ...write,
+    access: 'operator',
     method: 'DELETE',
     path: '/dns/providers/{id}',
     summary: 'Deletes an access that no cluster and no certificate uses.',

@@ -62,18 +62,18 @@ async function checkLines(tx: Tx, clusterId: string, lines: readonly DnsLine[]):
   for (const [index, line] of lines.entries()) {
     const at = `/lines/${index}`;
     if (ALL_LABEL.test(line.name)) badField(`${at}/name`, 'reserved');
-    if (names.has(line.name)) fail('DNS_POLICY_INVALID', { line: line.name, reason: 'name_twice' });
-    if (groups.has(line.nodeGroupId)) fail('DNS_POLICY_INVALID', { line: line.name, reason: 'group_twice' });
+    if (names.has(line.name)) fail('DNS_POLICY_INVALID', { line: line.name, fault: 'name_twice' });
+    if (groups.has(line.nodeGroupId)) fail('DNS_POLICY_INVALID', { line: line.name, fault: 'group_twice' });
     names.add(line.name);
     groups.add(line.nodeGroupId);
     if (line.backupNodeGroupIds.includes(line.nodeGroupId)) {
-      fail('DNS_POLICY_INVALID', { line: line.name, reason: 'backup_is_own' });
+      fail('DNS_POLICY_INVALID', { line: line.name, fault: 'backup_is_own' });
     }
     for (const id of [line.nodeGroupId, ...line.backupNodeGroupIds]) if (!ids.has(id)) fail('NODE_GROUP_NOT_FOUND');
     const overridden = new Set<string>();
     for (const one of line.overrides) {
       if (!nodes.has(one.nodeId)) fail('NODE_NOT_FOUND');
-      if (overridden.has(one.nodeId)) fail('DNS_POLICY_INVALID', { line: line.name, reason: 'override_twice' });
+      if (overridden.has(one.nodeId)) fail('DNS_POLICY_INVALID', { line: line.name, fault: 'override_twice' });
       overridden.add(one.nodeId);
       one.addresses = one.addresses.map(nodeAddressOf);
       if (new Set(one.addresses).size < one.addresses.length) {

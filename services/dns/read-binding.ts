@@ -50,10 +50,10 @@ export async function exportClusterDns(
 /** Throws CLUSTER_NOT_FOUND. */
 export async function listDnsRevisions(
   { pools }: Runtime,
-  { id, page, pageSize = 20 }: Input<typeof clusterDns.revisions>,
+  { id, ...paging }: Input<typeof clusterDns.revisions>,
 ): Promise<Output<typeof clusterDns.revisions>> {
   await bindingOf(pools.api, id);
-  const { limit, offset } = pageOf({ ...(page === undefined ? {} : { page }), pageSize });
+  const { limit, offset } = pageOf(paging);
   const { rows, total } = await dnsRevisionPage(pools.api, id, limit, offset);
   return { items: rows.map(presentRevision), total };
 }

@@ -76,9 +76,13 @@ async function healthy(node: ReportingNode): Promise<void> {
   const position = await node.onTarget();
   await node.beat(position);
   beating.set(node, position);
-  await eventually(async () => (await api.ok('GET', `/nodes/${node.id}`)).applyState === 'applied', {
-    what: 'node on target',
-  });
+  await eventually(
+    async () => {
+      const { applyState, online, dataPlaneHealthy } = await api.ok('GET', `/nodes/${node.id}`);
+      return applyState === 'applied' && online && dataPlaneHealthy;
+    },
+    { what: 'healthy node' },
+  );
 }
 
 /** Its last heartbeat was a minute ago. */

@@ -200,7 +200,7 @@ export const ERROR_STATUS = {
   DNS_ZONE_MISMATCH: 400,
   /** The DNS provider does not support the resolution line `data.line`. */
   DNS_LINE_UNSUPPORTED: 400,
-  /** The DNS lines contradict each other: `data.line`, `data.reason`. */
+  /** The DNS lines contradict each other: `data.line`, `data.fault`. */
   DNS_POLICY_INVALID: 400,
   /** Another cluster writes the name `data.name` in the same zone. Choose another domain or line name. */
   DNS_BINDING_CONFLICT: 409,

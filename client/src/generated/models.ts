@@ -1046,7 +1046,7 @@ export interface ClusterDns {
     removedRecords: number;
     /** Number of addresses before it. */
     previousRecords: number;
-    /** What changes, at most 100 names. Names of sites follow the sites and are not listed. */
+    /** Changes of the records, of at most 100 names. Names of sites follow the sites and are not listed. */
     difference: DnsDifference[];
     differenceTotal: number;
   } | null;
@@ -1136,7 +1136,7 @@ export interface DnsBinding {
   zone: string | null;
   /** Domain below which the names are; inside the zone of the access. Required unless the mode is off. Up to 180 characters. */
   domain: string;
-  /** Seconds that resolvers may keep an answer. 30 to 3600. */
+  /** Seconds that resolvers may keep a record. 30 to 3600. */
   ttl: number;
   /** Up to 128 entries. */
   lines: DnsLine[];
@@ -1233,7 +1233,7 @@ export interface DnsDifference {
 }
 
 export interface DnsLine {
-  /** Label of the line below the domain; unique, not `all`. */
+  /** Label of the line below the domain; unique, not `all`. Up to 32 characters. */
   name: string;
   /** Node group whose nodes the line leads to. A group belongs to one line. 1 to 64 characters. */
   nodeGroupId: string;
@@ -1244,11 +1244,11 @@ export interface DnsLine {
     /** Addresses of the node in this line. 1 to 8 entries. */
     addresses: string[];
   }>;
-  /** Visitors that get this answer, by their network. The provider must support it. */
+  /** Visitors that the line is for, by their network. The provider must support it. */
   resolutionLine: 'default' | 'telecom' | 'unicom' | 'mobile' | 'edu' | 'overseas';
   /** Groups that take over, in this order, while the group has fewer than `minHealthyIps` healthy addresses. Up to 4 entries. */
   backupNodeGroupIds: string[];
-  /** Fewest healthy addresses of an answer. 1 to 64. */
+  /** Fewest healthy addresses, below which backup groups take over. 1 to 64. */
   minHealthyIps: number;
 }
 
@@ -1256,7 +1256,7 @@ export interface DnsProblem {
   /** Error code. */
   code: string;
   name: string | null;
-  /** What the provider said; "" if nothing. */
+  /** Text of the provider; "" if there is none. */
   detail: string;
   /** ISO 8601, UTC. Example: 2026-01-01T00:05:00Z. */
   at: string;
@@ -1298,7 +1298,7 @@ export interface DnsRecord {
   ttl: number;
   /** Absent for the default line. */
   line?: 'default' | 'telecom' | 'unicom' | 'mobile' | 'edu' | 'overseas' | undefined;
-  /** What the name belongs to. */
+  /** Owner of the name. */
   owner: 'all' | 'line' | 'site';
   ownerId: string | null;
   ownerName: string | null;
@@ -1323,7 +1323,7 @@ export interface DnsRevision {
   addresses: number;
   removedRecords: number;
   previousRecords: number;
-  /** What changes, at most 100 names. Names of sites follow the sites and are not listed. */
+  /** Changes of the records, of at most 100 names. Names of sites follow the sites and are not listed. */
   difference: DnsDifference[];
   differenceTotal: number;
   problem: DnsProblem | null;

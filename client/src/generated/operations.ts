@@ -1612,11 +1612,11 @@ export interface DnsBindingSetInput {
   providerId?: string | null | undefined;
   /** Domain below which the names are; inside the zone of the access. Required unless the mode is off. Up to 180 characters; default "". */
   domain?: string | undefined;
-  /** Seconds that resolvers may keep an answer. 30 to 3600; default 600. */
+  /** Seconds that resolvers may keep a record. 30 to 3600; default 600. */
   ttl?: number | undefined;
   /** Up to 128 entries; default []. */
   lines?: Array<{
-    /** Label of the line below the domain; unique, not `all`. */
+    /** Label of the line below the domain; unique, not `all`. Up to 32 characters. */
     name: string;
     /** Node group whose nodes the line leads to. A group belongs to one line. 1 to 64 characters. */
     nodeGroupId: string;
@@ -1627,11 +1627,11 @@ export interface DnsBindingSetInput {
       /** Addresses of the node in this line. 1 to 8 entries. */
       addresses: string[];
     }> | undefined;
-    /** Visitors that get this answer, by their network. The provider must support it. Default "default". */
+    /** Visitors that the line is for, by their network. The provider must support it. Default "default". */
     resolutionLine?: 'default' | 'telecom' | 'unicom' | 'mobile' | 'edu' | 'overseas' | undefined;
     /** Groups that take over, in this order, while the group has fewer than `minHealthyIps` healthy addresses. Up to 4 entries; default []. */
     backupNodeGroupIds?: string[] | undefined;
-    /** Fewest healthy addresses of an answer. 1 to 64; default 1. */
+    /** Fewest healthy addresses, below which backup groups take over. 1 to 64; default 1. */
     minHealthyIps?: number | undefined;
   }> | undefined;
   /** Whether each site also has a name for each line. Default false. */
@@ -1681,11 +1681,11 @@ export interface DnsBindingPreviewInput {
   providerId?: string | null | undefined;
   /** Domain below which the names are; inside the zone of the access. Required unless the mode is off. Up to 180 characters; default "". */
   domain?: string | undefined;
-  /** Seconds that resolvers may keep an answer. 30 to 3600; default 600. */
+  /** Seconds that resolvers may keep a record. 30 to 3600; default 600. */
   ttl?: number | undefined;
   /** Up to 128 entries; default []. */
   lines?: Array<{
-    /** Label of the line below the domain; unique, not `all`. */
+    /** Label of the line below the domain; unique, not `all`. Up to 32 characters. */
     name: string;
     /** Node group whose nodes the line leads to. A group belongs to one line. 1 to 64 characters. */
     nodeGroupId: string;
@@ -1696,11 +1696,11 @@ export interface DnsBindingPreviewInput {
       /** Addresses of the node in this line. 1 to 8 entries. */
       addresses: string[];
     }> | undefined;
-    /** Visitors that get this answer, by their network. The provider must support it. Default "default". */
+    /** Visitors that the line is for, by their network. The provider must support it. Default "default". */
     resolutionLine?: 'default' | 'telecom' | 'unicom' | 'mobile' | 'edu' | 'overseas' | undefined;
     /** Groups that take over, in this order, while the group has fewer than `minHealthyIps` healthy addresses. Up to 4 entries; default []. */
     backupNodeGroupIds?: string[] | undefined;
-    /** Fewest healthy addresses of an answer. 1 to 64; default 1. */
+    /** Fewest healthy addresses, below which backup groups take over. 1 to 64; default 1. */
     minHealthyIps?: number | undefined;
   }> | undefined;
   /** Whether each site also has a name for each line. Default false. */
@@ -1709,7 +1709,7 @@ export interface DnsBindingPreviewInput {
 
 export interface DnsBindingPreviewOutput {
   records: DnsRecord[];
-  /** What changes, at most 100 names. Names of sites follow the sites and are not listed. */
+  /** Changes of the records, of at most 100 names. Names of sites follow the sites and are not listed. */
   difference: DnsDifference[];
   differenceTotal: number;
   /** Whether mass-removal protection would hold the change. */
@@ -1725,7 +1725,7 @@ export interface DnsBindingRevisionsInput {
   id: string;
   /** Page, from 1. 1 to 1000000; default 1. */
   page?: number | undefined;
-  /** Items per page. 1 to 100; default 20. */
+  /** Items per page. 1 to 100; default 50. */
   pageSize?: number | undefined;
 }
 
