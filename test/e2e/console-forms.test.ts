@@ -783,6 +783,13 @@ const FORMS: readonly FormCase[] = [
     fields: { 'system.usage.days': number(400) },
     stays: true,
   },
+  {
+    file: 'features/system/SettingsPage.vue',
+    open: onPage(() => '/settings', 'system.logs.days'),
+    submit: 'shared.form.save',
+    fields: { 'system.logs.days': number(30), 'system.logs.most': number(10_000) },
+    stays: true,
+  },
 ];
 
 /** Forms about passwords and codes, which have tests of their own below. */
