@@ -304,6 +304,70 @@ const FORMS: readonly FormCase[] = [
     stays: true,
   },
   {
+    file: 'features/dns/EditProvider.vue',
+    open: async (page) => {
+      const dialog = await opened(() => '/dns/providers', 'dns.providers.add')(page);
+      await dialog.getByRole('combobox', { name: word('dns.providers.provider') }).press('Enter');
+      await page.getByRole('option', { name: 'PowerDNS', exact: false }).click();
+      await dialog.getByLabel('server_url').fill('https://dns.example.org');
+      await dialog.getByLabel('api_key').fill('a key of a test');
+      return dialog;
+    },
+    submit: 'shared.form.save',
+    fields: {
+      'dns.providers.name': name(100),
+      'dns.providers.zone': { good: () => 'example.org', longest: () => `${label(63)}.org`, tooLong: label(254) },
+    },
+  },
+  {
+    file: 'features/dns/DnsProtection.vue',
+    open: onPage(() => '/dns/protection', 'dns.protection.ratio'),
+    submit: 'shared.form.save',
+    fields: {
+      'dns.protection.ratio': {
+        good: (serial) => String(0.1 + (serial % 80) / 100),
+        longest: () => '1',
+        tooLong: '1.01',
+      },
+    },
+    stays: true,
+  },
+  {
+    file: 'features/dns/DnsSettings.vue',
+    open: onPage(() => `/clusters/${clusterId}/dns`, 'dns.settings.domain'),
+    submit: 'shared.form.save',
+    fields: {
+      'dns.settings.domain': {
+        optional: true,
+        good: (serial) => `cdn-${serial}.example.org`,
+        longest: (serial) => `${`c${serial}`.padEnd(63, 'x')}.${label(63)}.example.org`,
+        tooLong: label(181),
+      },
+      'dns.settings.ttl': number(3600),
+    },
+    stays: true,
+  },
+  {
+    file: 'features/dns/NodeAddresses.vue',
+    open: async (page) => {
+      const node = `/nodes/${nodeId}/addresses`;
+      await show(page, node);
+      const form = page.locator('form');
+      await form.waitFor();
+      await form.getByRole('button', { name: word('dns.addresses.add') }).click();
+      return form;
+    },
+    submit: 'shared.form.save',
+    fields: {
+      'dns.addresses.address': {
+        good: (serial) => address(serial),
+        longest: () => '2001:db8:1111:2222:3333:4444:5555:6666',
+        tooLong: label(65),
+      },
+    },
+    stays: true,
+  },
+  {
     file: 'features/alerts/EditMailServer.vue',
     open: opened(() => '/alerts/mail', 'alerts.mail.set'),
     submit: 'shared.form.save',

@@ -39,6 +39,7 @@ const LOCKS: Readonly<Record<string, Lock>> = {
     request: (id) => ['PATCH', `/node-groups/${id}`, { name: unique('h') }],
   },
   'nodes.update': { make: newNode, request: (id) => ['PATCH', `/nodes/${id}`, { name: unique('n') }] },
+  'nodes.setAddresses': { make: newNode, request: (id) => ['PUT', `/nodes/${id}/addresses`, { addresses: [] }] },
   'nodes.disable': { make: newNode, request: (id) => ['POST', `/nodes/${id}/disable`, {}] },
   'nodes.enable': {
     make: () => api.node(clusterId, unique('node'), { status: 'disabled' }),
