@@ -1,5 +1,5 @@
 // The proxies of `bench -- restart`, each with its own way to be started anew while clients come.
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -100,15 +100,25 @@ async function edge(folder: string, origin: number): Promise<StartedProxy> {
   };
 }
 
-/** nginx with a master and a worker; a planned restart is the upgrade of its binary. */
+/** nginx with a master and a worker; a planned restart is the upgrade of its binary, which only a daemon does. */
 async function nginx(folder: string, origin: number): Promise<StartedProxy> {
   const port = await freePort();
   const site = `  server { listen 127.0.0.1:${port}; location / { proxy_pass http://127.0.0.1:${origin}; } }`;
-  const program = new Program(nginxCommand(folder, site, { reloads: true }));
+  const [name, ...words] = nginxCommand(folder, site, { reloads: true });
+  const file = path.join(folder, 'nginx.conf');
+  writeFileSync(file, readFileSync(file, 'utf8').replace('daemon off', 'daemon on'));
+  // nginx looks for its own binary nowhere else.
+  const binary = execFileSync('which', [name!], { encoding: 'utf8' }).trim();
   const pidFile = path.join(folder, 'nginx.pid');
-  const master = (): number => Number(existsSync(pidFile) ? readFileSync(pidFile, 'utf8') : Number.NaN);
-  let current = program.child.pid!;
-  await until('nginx serves', () => serves(port));
+  const master = (): number => Number(existsSync(pidFile) ? readFileSync(pidFile, 'utf8').trim() || 0 : 0);
+  // Masters that come by an upgrade are in the group of the first.
+  let group = 0;
+  const start = async (): Promise<void> => {
+    await promisify(execFile)(binary, words);
+    await until('nginx serves', () => serves(port));
+    group = master();
+  };
+  await start();
   return {
     port,
     planned: async () => {
@@ -117,19 +127,15 @@ async function nginx(folder: string, origin: number): Promise<StartedProxy> {
       await until('another master', () => master() > 0 && master() !== before);
       await delay(DRAIN_MS / 10);
       process.kill(before, 'SIGQUIT');
-      current = master();
       await delay(DRAIN_MS);
     },
     kill: async () => {
-      // Masters that were upgraded are in the group of the first.
-      process.kill(-program.child.pid!, 'SIGKILL');
+      process.kill(-group, 'SIGKILL');
       await until('nginx is gone', async () => !(await serves(port)));
-      program.again();
-      current = program.child.pid!;
-      await until('nginx serves', () => serves(port));
+      await start();
     },
     stop: async () => {
-      process.kill(current, 'SIGTERM');
+      process.kill(master(), 'SIGTERM');
       await until('nginx is gone', async () => !(await serves(port)));
     },
   };

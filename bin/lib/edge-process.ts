@@ -103,11 +103,12 @@ export function superviseEdge(options: EdgeOptions): Child {
 interface SupervisorFile {
   supervisor: { pid: number; startTime: string };
   children: { pid: number; startTime: string }[];
+  holder?: { pid: number; startTime: string };
 }
 
 /**
- * Stops agent and Caddy of a supervisor that was killed. The next supervisor would do it too, but only after the ports
- * they hold were found in use and given up.
+ * Stops agent, Caddy and the holder of sockets of a supervisor that was killed. The next supervisor would do it too, but only
+ * after the ports they hold were found in use and given up.
  */
 export async function stopLeftoverEdge(stateDir: string): Promise<void> {
   if (!existsSync(stateDir) || process.platform !== 'linux') return;
@@ -117,11 +118,11 @@ export async function stopLeftoverEdge(stateDir: string): Promise<void> {
   }
 }
 
-async function stopChildren({ supervisor, children }: SupervisorFile): Promise<void> {
+async function stopChildren({ supervisor, children, holder }: SupervisorFile): Promise<void> {
   const lives = ({ pid, startTime }: { pid: number; startTime: string }) =>
     startedAt(pid)?.endsWith(`:${startTime}`) === true;
   if (lives(supervisor)) return;
-  const left = children.filter(lives);
+  const left = [...children, ...(holder ? [holder] : [])].filter(lives);
   for (const { pid } of left) process.kill(pid, 'SIGTERM');
   const deadline = Date.now() + LEFTOVER_GRACE_MS;
   while (left.some(lives)) {

@@ -60,6 +60,7 @@ export async function superviseCommand(options: Options): Promise<number> {
   const locks = takeLocks(paths, all, log);
   if (!locks) return 1;
   let holder: ManagedChild | undefined;
+  const changes = { record: (): void => undefined };
   try {
     // Under the locks: a predecessor that ends removes its own.
     const run = runPaths(openRunFolder(paths.stateDir, given));
@@ -68,7 +69,7 @@ export async function superviseCommand(options: Options): Promise<number> {
       await stopLeftovers(runPaths(folder).supervisorFile, log);
     const { path: holdSocket, isOwn } = holderOf(options.text('hold-socket'), run.holdSocket);
     if (isOwn) {
-      holder = ownHolder({ caddyBin, path: run.holdSocket, runDir: run.runDir, log });
+      holder = ownHolder({ caddyBin, path: run.holdSocket, runDir: run.runDir, log, changed: () => changes.record() });
       void holder.start();
     }
     const held = (holdSocket && (await waitForHolder(holdSocket, log))) || [];
@@ -82,7 +83,7 @@ export async function superviseCommand(options: Options): Promise<number> {
     adoptWhereRoom(paths, log);
     makeCaddyFolders(paths, log);
     ensureQuicKey(paths.quicKey, log);
-    return await supervise(options, paths, run, { caddyBin, holdSocket, holder }, log);
+    return await supervise(options, paths, run, { caddyBin, holdSocket, holder, changes }, log);
   } catch (error) {
     log.error('supervisor cannot start', { reason: errorText(error) });
     return 1;
@@ -97,21 +98,24 @@ interface Programs {
   holdSocket: string | undefined;
   /** The holder, where it is ours. */
   holder: ManagedChild | undefined;
+  /** Is given what writes down the processes, for when the holder is another one. */
+  changes: { record: () => void };
 }
 
 async function supervise(
   options: Options,
   paths: EdgePaths,
   run: RunPaths,
-  { caddyBin, holdSocket, holder }: Programs,
+  { caddyBin, holdSocket, holder, changes }: Programs,
   log: Log,
 ): Promise<number> {
   const self = markOf(process.pid)!;
   removeFile(run.socket);
   const record = (): void => {
     const children = [caddy.mark, agent.mark].filter((mark): mark is ProcessMark => mark !== undefined);
-    writeSupervisorRecord(run.supervisorFile, { supervisor: self, children });
+    writeSupervisorRecord(run.supervisorFile, { supervisor: self, children, holder: holder?.mark });
   };
+  changes.record = record;
   const guard = new CaddyGuard({
     journals: { config: paths.configJournal, bans: paths.banJournal },
     withoutAgent: (work) => agent.without(work),
@@ -160,9 +164,9 @@ async function supervise(
   log.info('stopping', finalCode === undefined ? {} : { agentExitCode: finalCode });
   await Promise.all([agent.stop(), caddy.stop()]);
   await removeTable(options, paths, self, log);
-  removeFile(run.supervisorFile);
   // Before its folder.
   await holder?.stop();
+  removeFile(run.supervisorFile);
   removeRunFolder(paths.stateDir, run.runDir);
   log.info('stopped');
   return finalCode ?? 0;

@@ -72,7 +72,13 @@ function ask(path: string, request: Record<string, unknown>): Promise<Reply> {
 }
 
 /** A holder as a child, which takes over from one that a killed supervisor left. */
-export function ownHolder(options: { caddyBin: string; path: string; runDir: string; log: Log }): ManagedChild {
+export function ownHolder(options: {
+  caddyBin: string;
+  path: string;
+  runDir: string;
+  log: Log;
+  changed: () => void;
+}): ManagedChild {
   return new ManagedChild({
     name: 'holder',
     command: options.caddyBin,
@@ -83,7 +89,7 @@ export function ownHolder(options: { caddyBin: string; path: string; runDir: str
     maxDelayMs: 30_000,
     graceMs: GRACE_MS,
     log: options.log,
-    changed: () => undefined,
+    changed: options.changed,
   });
 }
 

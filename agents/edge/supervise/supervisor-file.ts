@@ -12,6 +12,8 @@ const POLL_MS = 50;
 export interface SupervisorRecord {
   supervisor: ProcessMark;
   children: ProcessMark[];
+  /** The holder of sockets, where it is the supervisor's own: the next one takes it over. */
+  holder?: ProcessMark | undefined;
 }
 
 export function writeSupervisorRecord(path: string, record: SupervisorRecord): void {
@@ -21,7 +23,7 @@ export function writeSupervisorRecord(path: string, record: SupervisorRecord): v
 export function readSupervisorRecord(path: string): SupervisorRecord | undefined {
   try {
     const value = JSON.parse(readTextIfPresent(path) ?? 'null') as SupervisorRecord | null;
-    const marks = value ? [value.supervisor, ...value.children] : [];
+    const marks = value ? [value.supervisor, ...value.children, ...(value.holder ? [value.holder] : [])] : [];
     const valid = marks.every(
       (mark) => Number.isInteger(mark.pid) && mark.pid > 1 && typeof mark.startTime === 'string',
     );
