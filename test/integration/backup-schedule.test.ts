@@ -219,3 +219,21 @@ test.serial('a backup that is stopped or killed leaves no file with a final name
   t.like(await newest(), { state: 'done' });
   t.is(backupsIn(folder).length, 1);
 });
+
+test.serial('metrics say when the last good backup was made, and when the next one is late', async (t) => {
+  const { metrics } = running.running.runtime;
+  const shownBy = async (name: string) => (await metrics.getSingleMetric(name)!.get()).values[0]?.value;
+  const shown = () =>
+    Promise.all(['svc_backup_last_good_timestamp_seconds', 'svc_backup_late_timestamp_seconds'].map(shownBy));
+  const folder = await fresh('metrics');
+  t.deepEqual(await shown(), [undefined, undefined]);
+  await save({ enabled: true, folder, intervalHours: 24 });
+  await make();
+  const { startedAt } = await newest();
+  const began = Date.parse(startedAt) / 1000;
+  const [lastGood, late] = await shown();
+  t.is(lastGood, began);
+  t.is(late, began + 26 * 3600);
+  await save({ enabled: false, folder });
+  t.deepEqual(await shown(), [began, undefined]);
+});
