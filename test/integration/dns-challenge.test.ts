@@ -128,7 +128,7 @@ test.serial(
     await eventually(async () => (await certificate(made.id)).names.includes(added), { everyMs: 500 });
     await noRecords();
     const refused = await api.refused(t, [409, 'DNS_CREDENTIAL_IN_USE'], 'DELETE', `/dns-credentials/${updates.id}`);
-    t.deepEqual(refused, { certificates: [names[0]], records: 0 });
+    t.deepEqual(refused, { clusters: [], certificates: [names[0]], records: 0 });
   },
 );
 
