@@ -116,6 +116,12 @@ var exceptions = []exception{
 		evidence: withoutSQLNames,
 	},
 	{
+		name:     "statements",
+		reason:   "A line begins with a mark and a verb of SQL: \"* Update the list\". Nothing that a database has is created, dropped or renamed, and nothing is set.",
+		rules:    []int{942360},
+		evidence: withoutStatements,
+	},
+	{
 		name:     "macros",
 		reason:   "A query of a dashboard has a macro of Grafana, and no call of a function of PHP.",
 		rules:    []int{933180},
