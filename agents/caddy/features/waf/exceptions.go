@@ -51,7 +51,7 @@ var exceptions = []exception{
 	},
 	{
 		name:     "arrow",
-		reason:   "An arrow or a comparison stands before parentheses. The shell needs \">(\" without a space to start a process.",
+		reason:   "An arrow or a comparison stands before parentheses. The shell needs \">(\" without a space to start a process, and no number is a program.",
 		rules:    []int{932130},
 		evidence: withoutArrows,
 	},

@@ -245,11 +245,15 @@ func isWordByte(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) 
 // withoutArrows returns a value without what the shell takes for a process only where no space follows: "-> (Settings)". A
 // rule sees it without the space, and without quotes.
 func withoutArrows(value, raw string) string {
-	if quoting := strings.NewReplacer(`"`, "", "'", "", "^", "", `\`, ""); unspaced(quoting.Replace(raw)) {
+	quoting := strings.NewReplacer(`"`, "", "'", "", "^", "", `\`, "")
+	if unspaced(noProcess.ReplaceAllString(quoting.Replace(raw), "$1 (")) {
 		return value
 	}
 	return strings.NewReplacer(">(", "> (", "<(", "< (").Replace(value)
 }
+
+// noProcess is what would be a process if a number, or a word of other letters than programs have, were a program: "</b>(8)".
+var noProcess = regexp.MustCompile(`([<>])\((?:\d+|[\pL\pN]*[^\x00-\x7f\pZ\pC][\pL\pN]*)(?: [\pL\pN]+)*\)`)
 
 // unspaced reports whether a process can begin in a text.
 func unspaced(text string) bool { return strings.Contains(text, ">(") || strings.Contains(text, "<(") }
