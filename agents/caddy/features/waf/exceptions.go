@@ -31,7 +31,14 @@ type exception struct {
 // exceptions are all of them.
 var exceptions = []exception{
 	{
-		// It looks at letter case, which others change.
+		// It looks at the value as it came, which others change.
+		name:     "parentheses",
+		reason:   "A word has a space and an opened parenthesis after it: \"perl (5.36.0) unstable\". To a shell that is a mistake, and it runs nothing of the line. A comma is part of a name.",
+		rules:    []int{932230, 932235, 932250, 932260},
+		evidence: withoutNamed,
+	},
+	{
+		// It looks at letter case, which those below change.
 		name:     "capitals",
 		reason:   "A line of text begins with a name in which only the first letter is a capital. Unix has no program of this name.",
 		rules:    []int{932230, 932235, 932250, 932260},

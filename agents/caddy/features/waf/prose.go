@@ -49,7 +49,7 @@ func withoutProse(value, raw string) string {
 // withoutCapitals returns a value in which names with a capital letter in lines of prose are no words any more: "Perl" is no
 // program of Unix, where names are as they are written.
 func withoutCapitals(value, raw string) string {
-	if value != raw {
+	if value != withoutNamed(raw, raw) {
 		return value
 	}
 	return inProse(value, func(line string) string { return capital.ReplaceAllString(line, "x") })

@@ -46,3 +46,15 @@ func withoutTitles(value, _ string) string {
 	}
 	return value[:found[2]] + "x" + value[found[3]:]
 }
+
+// named is a word with a space and an opened parenthesis after it, which is not closed at once, or with a comma.
+var named = regexp.MustCompile(`\b[A-Za-z][\w.+-]*([ \t]+\([^\s()]|,\s)`)
+
+// withoutNamed returns a value without words before parentheses, which no shell takes after a command, and before commas,
+// which are part of its name.
+func withoutNamed(value, raw string) string {
+	if value != raw {
+		return value
+	}
+	return named.ReplaceAllString(value, "x$1")
+}
