@@ -11,6 +11,8 @@ var (
 	call = regexp.MustCompile(`([A-Za-z0-9_]+)(\s*)\(([^()]*)\)`)
 	// page is a page of a manual: a digit, or a letter with one.
 	page = regexp.MustCompile(`^(?:[1-9]|n)$`)
+	// inSentence is a name with empty parentheses that has a word before it, and two after it.
+	inSentence = regexp.MustCompile(`\b([A-Za-z]+) ([a-z0-9_]+)\(\) ([A-Za-z]+) ([A-Za-z]+)\b`)
 	// apart is a mark after a name that no call has there.
 	apart = regexp.MustCompile(`([\])}.,:?!])(\s*)\(`)
 
@@ -22,6 +24,13 @@ var (
 
 // withoutPHPNames returns a value without names before parentheses that have no arguments of PHP in them.
 func withoutPHPNames(value, _ string) string {
+	value = inSentence.ReplaceAllStringFunc(value, func(found string) string {
+		part := inSentence.FindStringSubmatch(found)
+		if phpJoins[strings.ToLower(part[1])] || phpJoins[strings.ToLower(part[3])] || phpJoins[strings.ToLower(part[4])] {
+			return found
+		}
+		return part[1] + " x " + part[3] + " " + part[4]
+	})
 	return call.ReplaceAllStringFunc(value, func(found string) string {
 		part := call.FindStringSubmatch(found)
 		if isPhrase(part[3], phpJoins) || part[2] == "" && page.MatchString(part[3]) {

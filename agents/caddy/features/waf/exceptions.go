@@ -112,7 +112,7 @@ var exceptions = []exception{
 	},
 	{
 		name:     "calls",
-		reason:   "A text has the name of a function of PHP before parentheses. Two words in them that no operator joins are no arguments.",
+		reason:   "A text has the name of a function of PHP before parentheses. Two words in them that no operator joins are no arguments, and words before and after empty ones make it no call.",
 		rules:    []int{933160},
 		evidence: withoutPHPNames,
 	},
