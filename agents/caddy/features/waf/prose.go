@@ -52,8 +52,21 @@ func withoutCapitals(value, raw string) string {
 	if value != withoutNamed(raw, raw) {
 		return value
 	}
-	return inProse(value, func(line string) string { return capital.ReplaceAllString(line, "x") })
+	return inProse(value, func(line string) string {
+		if lowers := lower.FindAllString(line, leastLower); len(lowers) == leastLower {
+			line = capitals.ReplaceAllString(line, "x")
+		}
+		return capital.ReplaceAllString(line, "x")
+	})
 }
+
+// leastLower is how many words in lower case a line has in which capitals mean something.
+const leastLower = 3
+
+var (
+	lower    = regexp.MustCompile(`\b[a-z]{2,}\b`)
+	capitals = regexp.MustCompile(`\b[A-Z]{2,}\b`)
+)
 
 // capital is a word with a capital letter, and lower case after it.
 var capital = regexp.MustCompile(`\b[A-Z][a-z]+\b`)
@@ -82,18 +95,20 @@ func inProse(value string, change func(line string) string) string {
 
 const (
 	// What may stand before and after a word of prose.
-	wordBegin, wordEnd = `("'“„«‘¿¡`, `.,:;!?)"'”“»’…`
+	wordBegin, wordEnd = `(["'“„«»‘¿¡「『`, `.,:;!?)]"'”“»«’…。、，」』`
 	// What joins two words to one.
-	wordJoint = "-'’/&"
+	wordJoint = "-'’/&_"
 	// What stands between words, alone.
-	proseMarks = "& | - – — • · ; : ->"
+	proseMarks = "& | - -- – — • · ; : -> “ ” ‘ ’"
+	// Marks of sentences between letters, in scripts without spaces. Nothing takes them for others.
+	ideographic = "、。，「」『』・《》〈〉【】〜"
 	// What stands before an item or a heading.
 	itemMarks = "* + # ## ### ####"
 )
 
 // textMark is an element of a text with attributes that only name or link, or a character that HTML writes by its name.
 var textMark = regexp.MustCompile(`</?(?:a|b|blockquote|br|code|dd|div|dl|dt|em|figcaption|figure|h[1-6]|hr|i|li|ol|p|pre|s|section|small|span|strong|sub|sup|table|tbody|td|th|thead|tr|u|ul)` +
-	`(?:\s+(?:class|href|id|lang|rel|target|title)="[\pL\pM\d\s_.,:/#?=%+~@’“”«»()-]*")*\s?/?>|` +
+	`(?:\s+(?:class|href|id|lang|rel|target|title)="[\pL\pM\d\s\x{a0}_.,:/#?=%+~@’“”«»()-]*")*\s?/?>|` +
 	`&(?:amp|nbsp|quot|lt|gt|[lr][sd]quo|[mn]dash|hellip|eacute|[aouAOU]uml|szlig|#\d{2,4});`)
 
 // declaration is a word of a style, which stands beside its element.
@@ -115,6 +130,8 @@ func isProse(line string) bool {
 		}
 		word := strings.TrimRight(strings.TrimLeft(token, wordBegin), wordEnd)
 		switch {
+		case nameLike.MatchString(word), emptyCall.MatchString(token):
+			words++
 		case word == "" && token != "":
 			if strings.Trim(token, ".,!?…()") != "" {
 				return false
@@ -128,6 +145,13 @@ func isProse(line string) bool {
 	}
 	return words > 0
 }
+
+// nameLike is what texts name and no shell runs as it is: an abbreviation, a version, a function with empty parentheses or a
+// page of a manual.
+var nameLike = regexp.MustCompile(`^(?:\pL\.){1,4}\pL?$|^\pL[\pL_-]*\d+(?:\.\d+)+(?:_\d+)?$|^\p{Lu}/\p{Lu}$`)
+
+// emptyCall is a function as texts name it.
+var emptyCall = regexp.MustCompile(`^[("'“]*[A-Za-z_]\w*\(\d?\)[.,:;!?)"'”]*$`)
 
 func isMark(token string) bool { return strings.Contains(" "+proseMarks+" ", " "+token+" ") }
 
@@ -145,6 +169,7 @@ func isWord(word string) bool {
 		switch {
 		case unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r):
 			joint = false
+		case strings.ContainsRune(ideographic, r):
 		case joint || !strings.ContainsRune(wordJoint, r):
 			return false
 		default:
