@@ -38,8 +38,10 @@ func withoutMarks(value, raw string) string {
 	if found := parameter.FindStringIndex(value); found != nil && (found[0] == 0 && value[0] != ';' || strings.Contains(value, "'")) {
 		return value
 	}
-	return strings.NewReplacer("'", "", ";", "", "=", "").Replace(value)
+	return unmarking.Replace(value)
 }
+
+var unmarking = strings.NewReplacer("'", "", ";", "", "=", "")
 
 // macro is a macro of the SQL data sources of Grafana.
 var macro = regexp.MustCompile(`\$__(?:time(?:Epoch|Filter(?:_ms)?|From(?:_ms)?|To(?:_ms)?|Group(?:Alias)?|Interval)?|unixEpoch(?:Nano)?(?:Filter|From|To|Group(?:Alias)?)|` +

@@ -75,9 +75,12 @@ var capital = regexp.MustCompile(`\b[A-Z][a-z]+\b`)
 func inProse(value string, change func(line string) string) string {
 	lines := strings.SplitAfter(value, "\n")
 	// Elements can go on in the next line.
-	plain := strings.SplitAfter(textMark.ReplaceAllStringFunc(value, func(mark string) string {
-		return " " + strings.Repeat("\n", strings.Count(mark, "\n"))
-	}), "\n")
+	plain := lines
+	if strings.ContainsAny(value, "<&") {
+		plain = strings.SplitAfter(textMark.ReplaceAllStringFunc(value, func(mark string) string {
+			return " " + strings.Repeat("\n", strings.Count(mark, "\n"))
+		}), "\n")
+	}
 	prose, others := make([]bool, len(lines)), false
 	for i, line := range plain {
 		prose[i] = isProse(line)
@@ -102,6 +105,7 @@ const (
 	proseMarks = "& | - -- – — • · ; : -> “ ” ‘ ’"
 	// Marks of sentences between letters, in scripts without spaces. Nothing takes them for others.
 	ideographic = "、。，「」『』・《》〈〉【】〜"
+	longestMark = 3
 	// What stands before an item or a heading.
 	itemMarks = "* + # ## ### ####"
 )
@@ -118,7 +122,8 @@ var declaration = regexp.MustCompile(`^[a-z]+(?:-[a-z]+)*:(?:#?[\w.%-]+|(?:rgba?
 func isProse(line string) bool {
 	words := 0
 	for i, token := range strings.Fields(line) {
-		if declaration.MatchString(token) || i == 0 && strings.Contains(" "+itemMarks+" ", " "+token+" ") {
+		// Most tokens are words, and need no pattern.
+		if ('0' <= token[0] && token[0] <= '9' || strings.IndexByte(token, ':') > 0) && declaration.MatchString(token) || i == 0 && strings.Contains(" "+itemMarks+" ", " "+token+" ") {
 			continue
 		}
 		if isMark(token) {
@@ -130,7 +135,7 @@ func isProse(line string) bool {
 		}
 		word := strings.TrimRight(strings.TrimLeft(token, wordBegin), wordEnd)
 		switch {
-		case nameLike.MatchString(word), emptyCall.MatchString(token):
+		case strings.ContainsAny(token, "./(") && (nameLike.MatchString(word) || emptyCall.MatchString(token)):
 			words++
 		case word == "" && token != "":
 			if strings.Trim(token, ".,!?…()") != "" {
@@ -153,7 +158,9 @@ var nameLike = regexp.MustCompile(`^(?:\pL\.){1,4}\pL?$|^\pL[\pL_-]*\d+(?:\.\d+)
 // emptyCall is a function as texts name it.
 var emptyCall = regexp.MustCompile(`^[("'“]*[A-Za-z_]\w*\(\d?\)[.,:;!?)"'”]*$`)
 
-func isMark(token string) bool { return strings.Contains(" "+proseMarks+" ", " "+token+" ") }
+func isMark(token string) bool {
+	return len(token) <= longestMark && strings.Contains(" "+proseMarks+" ", " "+token+" ")
+}
 
 // areOrdinary reports whether what stands around a word stands around words of texts: quotes come in pairs, and never in
 // front of the name of a program alone.
@@ -270,12 +277,16 @@ func isWordByte(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) 
 // withoutArrows returns a value without what the shell takes for a process only where no space follows: "-> (Settings)". A
 // rule sees it without the space, and without quotes.
 func withoutArrows(value, raw string) string {
-	quoting := strings.NewReplacer(`"`, "", "'", "", "^", "", `\`, "")
-	if unspaced(noProcess.ReplaceAllString(quoting.Replace(raw), "$1 (")) {
+	if raw = unquoting.Replace(raw); unspaced(raw) && unspaced(noProcess.ReplaceAllString(raw, "$1 (")) {
 		return value
 	}
-	return strings.NewReplacer(">(", "> (", "<(", "< (").Replace(value)
+	return spacing.Replace(value)
 }
+
+var (
+	unquoting = strings.NewReplacer(`"`, "", "'", "", "^", "", `\`, "")
+	spacing   = strings.NewReplacer(">(", "> (", "<(", "< (")
+)
 
 // noProcess is what would be a process if a number, or a word of other letters than programs have, were a program: "</b>(8)".
 var noProcess = regexp.MustCompile(`([<>])\((?:\d+|[\pL\pN]*[^\x00-\x7f\pZ\pC][\pL\pN]*)(?: [\pL\pN]+)*\)`)
