@@ -310,7 +310,7 @@ const FORMS: readonly FormCase[] = [
       await dialog.getByRole('combobox', { name: word('dns.providers.provider') }).press('Enter');
       await page.getByRole('option', { name: 'PowerDNS', exact: false }).click();
       await dialog.getByLabel('server_url').fill('https://dns.example.org');
-      await dialog.getByLabel('api_key').fill('a key of a test');
+      await dialog.getByLabel('api_key').fill('key-of-a-test');
       return dialog;
     },
     submit: 'shared.form.save',
