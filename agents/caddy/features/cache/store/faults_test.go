@@ -214,7 +214,8 @@ func TestADiskThatHangsHoldsNoRequest(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n := asked.Load(); n > 2*mostLate {
+	// The scrub may read one file beside the requests.
+	if n := asked.Load(); n > 2*mostLate+1 {
 		t.Errorf("the disk was asked %d times", n)
 	}
 	close(hang)
