@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
 import type { Output } from '../../contract/procedure.ts';
+import type { analytics } from '../../contract/resources/analytics.ts';
 import type { nodes } from '../../contract/resources/nodes.ts';
 import { edgeGet } from '../helpers/edge-request.ts';
 import { eventually } from '../helpers/eventually.ts';
@@ -91,4 +92,25 @@ test.serial('with the other database its rules act, too', async (t) => {
     t.is((await answer(OF_GOOGLE, path))[0], 403, path);
     t.is((await answer(PRIVATE, path))[0], 200, path);
   }
+});
+
+test.serial('statistics list countries and networks of visitors, as the edge found them', async (t) => {
+  const { client } = installation;
+  for (const visitor of [OF_GOOGLE, OF_GOOGLE, PRIVATE]) t.is((await answer(visitor))[0], 200);
+  // The rules answer visitors from the Netherlands; what is blocked is a request, too.
+  t.is((await answer(IN_THE_NETHERLANDS))[0], 403);
+  const { items } = await client.api<{ items: { id: string }[] }>('GET', '/sites');
+  const listed = await eventually(
+    async () => {
+      const path = `/analytics/dimensions?range=1h&siteId=${items[0]!.id}`;
+      const { countries, networks } = await client.api<Output<typeof analytics.dimensions>>('GET', path);
+      const found = (code: string) => countries.find(({ country }) => country === code);
+      const google = networks.find(({ asn }) => asn === 15_169);
+      return found('US') && found('NL') && google && { countries, google };
+    },
+    { everyMs: 1000, timeoutMs: 240_000, what: 'the lists of the minute' },
+  );
+  t.deepEqual(listed.countries.map(({ country }) => country).sort(), ['NL', 'US']);
+  t.regex(listed.google.name, /google/i);
+  t.true(listed.google.requests >= 2);
 });
