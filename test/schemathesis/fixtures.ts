@@ -161,6 +161,9 @@ export async function makeFixtures(api: Api, keys: readonly PoolKey[], revocable
     query: {
       'clusters.rollbackPreview': { revision: '1' },
       'analytics.breakdown': { by: 'status', range: '24h' },
+      'analytics.dimensions': { range: '24h' },
+      'analytics.topRequests': { range: '24h' },
+      'analytics.traffic': { range: '24h' },
       ...Object.fromEntries(
         ['query', 'histogram', 'export', 'top'].map((name) => [
           `logs.${name}`,
