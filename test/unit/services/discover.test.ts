@@ -84,7 +84,16 @@ for (const [asked, expected] of [
   [{ role: 'channel', services: null }, ['node-channel']],
   [
     { role: 'worker', services: null },
-    ['acme-fanout', 'ban-fanout', 'canary-fanout', 'housekeeping', 'purge-fanout', 'relay', 'revision-fanout'],
+    [
+      'acme-fanout',
+      'ban-fanout',
+      'canary-fanout',
+      'housekeeping',
+      'purge-fanout',
+      'relay',
+      'revision-fanout',
+      'scheduler',
+    ],
   ],
   [{ role: 'all', services: ['waf', '-relay'] }, ['canary-fanout', 'revision-fanout', 'waf']],
 ] as const) {

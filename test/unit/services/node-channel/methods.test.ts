@@ -12,6 +12,7 @@ const TABLE: Readonly<Record<string, readonly Principal[]>> = {
   GetConfig: ['node'],
   GetBans: ['node'],
   ReportBans: ['node'],
+  ReportLostBans: ['node'],
   ReportLogs: ['node'],
   ReportLogTail: ['node'],
   ReportStats: ['node'],
