@@ -60,6 +60,10 @@ async function until(what: string, condition: () => Promise<boolean> | boolean):
     if (performance.now() > limit) throw new Error(`never: ${what}`);
 }
 
+function fail(problem: string): never {
+  throw new Error(problem);
+}
+
 const serves = (port: number): Promise<boolean> => answers(port, HOST).catch(() => false);
 
 /** The edge with the holder as a unit of its own. A planned restart is that of `systemctl restart`. */
@@ -110,21 +114,24 @@ async function nginx(folder: string, origin: number): Promise<StartedProxy> {
   // nginx looks for its own binary nowhere else.
   const binary = execFileSync('which', [name!], { encoding: 'utf8' }).trim();
   const pidFile = path.join(folder, 'nginx.pid');
-  const master = (): number => Number(existsSync(pidFile) ? readFileSync(pidFile, 'utf8').trim() || 0 : 0);
+  /** Undefined while masters change places: a signal to process 0 would reach this program. */
+  const master = (): number | undefined =>
+    existsSync(pidFile) ? Number(readFileSync(pidFile, 'utf8')) || undefined : undefined;
+  const present = (): number => master() ?? fail('nginx has no master');
   // Masters that come by an upgrade are in the group of the first.
-  let group = 0;
+  let group: number;
   const start = async (): Promise<void> => {
     await promisify(execFile)(binary, words);
     await until('nginx serves', () => serves(port));
-    group = master();
+    group = present();
   };
   await start();
   return {
     port,
     planned: async () => {
-      const before = master();
+      const before = present();
       process.kill(before, 'SIGUSR2');
-      await until('another master', () => master() > 0 && master() !== before);
+      await until('another master', () => master() !== undefined && master() !== before);
       await delay(DRAIN_MS / 10);
       process.kill(before, 'SIGQUIT');
       await delay(DRAIN_MS);
@@ -135,7 +142,7 @@ async function nginx(folder: string, origin: number): Promise<StartedProxy> {
       await start();
     },
     stop: async () => {
-      process.kill(master(), 'SIGTERM');
+      process.kill(present(), 'SIGTERM');
       await until('nginx is gone', async () => !(await serves(port)));
     },
   };
