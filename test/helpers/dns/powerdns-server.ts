@@ -5,13 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort } from '../../../bench/lib/servers.ts';
 import { Processes, tail } from '../../../bin/lib/processes.ts';
-
 import { eventually } from '../eventually.ts';
 import type { ServerUnderTest } from './adapter-suite.ts';
 import { faultyHttp } from './faulty-proxy.ts';
 import { BIG_ZONE, ZONE } from './primary-servers.ts';
 
-const KEY = 'a key of the test';
+const KEY = 'key-of-the-test';
 
 interface Rrset {
   name: string;
