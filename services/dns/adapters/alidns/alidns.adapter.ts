@@ -6,11 +6,10 @@ import { secretField, textField } from '../fields.ts';
 import { callProvider, jsonOf } from '../kit/http.ts';
 import { codeOfLine, type LineCodes, lineOfCode } from '../kit/lines.ts';
 import { readPages } from '../kit/pages.ts';
-import { budgetOf, reading } from '../kit/pause.ts';
 import { type RecordChange, recordAdapter, type StoredRecord } from '../kit/records.ts';
 import { type Said, saidError } from '../kit/said.ts';
 import { absoluteName, canonicalValue, relativeName } from '../kit/values.ts';
-import { recordName } from '../names.ts';
+import { readZones } from '../kit/zones.ts';
 
 const API = 'https://alidns.aliyuncs.com';
 const VERSION = '2015-01-09';
@@ -105,21 +104,13 @@ export const alidnsAdapter: AdapterKind = {
           await call(access, asked(change!, zone), true, signal);
         },
       }),
-      zones: async ({ signal } = {}) => {
-        const budget = budgetOf(signal);
-        const zones = await reading(budget, () =>
-          readPages<{ DomainName: string }>(
-            ({ DomainName }) => DomainName,
-            async (page) => {
-              const paged = { Action: 'DescribeDomains', PageNumber: String(page + 1), PageSize: String(ZONES_PAGE) };
-              const answer = await call(access, paged, false, budget.signal);
-              const { Domain = [] } = (answer.Domains ?? {}) as { Domain?: { DomainName: string }[] };
-              return { items: Domain, total: Number(answer.TotalCount ?? 0) };
-            },
-          ),
-        );
-        return zones.flatMap(({ DomainName }) => recordName(DomainName) ?? []).sort();
-      },
+      zones: ({ signal } = {}) =>
+        readZones(signal, async (within, page) => {
+          const paged = { Action: 'DescribeDomains', PageNumber: String(page + 1), PageSize: String(ZONES_PAGE) };
+          const answer = await call(access, paged, false, within);
+          const { Domain = [] } = (answer.Domains ?? {}) as { Domain?: { DomainName: string }[] };
+          return { items: Domain.map(({ DomainName }) => DomainName), total: Number(answer.TotalCount ?? 0) };
+        }),
     };
   },
 };

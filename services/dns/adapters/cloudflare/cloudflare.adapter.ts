@@ -4,11 +4,10 @@ import { secretField } from '../fields.ts';
 import { callProvider, jsonOf } from '../kit/http.ts';
 import { once } from '../kit/once.ts';
 import { readPages } from '../kit/pages.ts';
-import { budgetOf, reading } from '../kit/pause.ts';
 import { type RecordChange, recordAdapter, type StoredRecord } from '../kit/records.ts';
 import { saidError } from '../kit/said.ts';
 import { canonicalName, canonicalValue, quoteTxt } from '../kit/values.ts';
-import { recordName } from '../names.ts';
+import { readZones } from '../kit/zones.ts';
 
 const API = 'https://api.cloudflare.com/client/v4';
 const PAGE = 1_000;
@@ -87,20 +86,15 @@ export const cloudflareAdapter: AdapterKind = {
           await call(access, 'POST', `${await recordsPath(signal)}/batch`, signal, batchOf(changes));
         },
       }),
-      zones: async ({ signal } = {}) => {
-        const budget = budgetOf(signal);
-        const zones = await reading(budget, () =>
-          readPages<{ name: string }>(
-            ({ name }) => name,
-            async (page) => {
-              const path = `/zones?per_page=${ZONES_PAGE}&page=${page + 1}`;
-              const answer = await call<{ name: string }[]>(access, 'GET', path, budget.signal);
-              return { items: answer.result ?? [], total: answer.result_info?.total_count ?? 0 };
-            },
-          ),
-        );
-        return zones.flatMap(({ name }) => recordName(name) ?? []).sort();
-      },
+      zones: ({ signal } = {}) =>
+        readZones(signal, async (within, page) => {
+          const path = `/zones?per_page=${ZONES_PAGE}&page=${page + 1}`;
+          const answer = await call<{ name: string }[]>(access, 'GET', path, within);
+          return {
+            items: (answer.result ?? []).map(({ name }) => name),
+            total: answer.result_info?.total_count ?? 0,
+          };
+        }),
     };
   },
 };

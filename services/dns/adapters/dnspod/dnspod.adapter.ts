@@ -5,11 +5,10 @@ import { secretField } from '../fields.ts';
 import { callProvider, jsonOf } from '../kit/http.ts';
 import { codeOfLine, type LineCodes, lineOfCode } from '../kit/lines.ts';
 import { readPages } from '../kit/pages.ts';
-import { budgetOf, reading } from '../kit/pause.ts';
 import { type RecordChange, recordAdapter, type StoredRecord } from '../kit/records.ts';
 import { type Said, saidError } from '../kit/said.ts';
 import { absoluteName, canonicalValue, relativeName } from '../kit/values.ts';
-import { recordName } from '../names.ts';
+import { readZones } from '../kit/zones.ts';
 
 const API = 'https://dnsapi.cn';
 const PAGE = 3_000;
@@ -94,20 +93,13 @@ export const dnspodAdapter: AdapterKind = {
           await writeRecord(access, change!, signal);
         },
       }),
-      zones: async ({ signal } = {}) => {
-        const budget = budgetOf(signal);
-        const zones = await reading(budget, () =>
-          readPages<{ name: string }>(
-            ({ name }) => name,
-            async (_page, before) => {
-              const paged = { offset: String(before), length: String(PAGE) };
-              const answer = await call(access, 'Domain.List', paged, false, budget.signal);
-              return { items: (answer.domains ?? []) as { name: string }[], total: totalOf(answer, 'domain_total') };
-            },
-          ),
-        );
-        return zones.flatMap(({ name }) => recordName(name) ?? []).sort();
-      },
+      zones: ({ signal } = {}) =>
+        readZones(signal, async (within, _page, before) => {
+          const paged = { offset: String(before), length: String(PAGE) };
+          const answer = await call(access, 'Domain.List', paged, false, within);
+          const domains = (answer.domains ?? []) as { name: string }[];
+          return { items: domains.map(({ name }) => name), total: totalOf(answer, 'domain_total') };
+        }),
     };
   },
 };

@@ -14,7 +14,7 @@ import { saidError } from '../kit/said.ts';
 import { planSets } from '../kit/set-plan.ts';
 import { setKey } from '../kit/sets.ts';
 import { canonicalName, canonicalValue, quoteTxt } from '../kit/values.ts';
-import { recordName } from '../names.ts';
+import { readZones } from '../kit/zones.ts';
 
 const PAGE = 500;
 const limits = { minTtl: 1, maxTtl: 2_147_483_647 };
@@ -128,25 +128,13 @@ export const huaweicloudAdapter: AdapterKind = {
       },
       apply: (changes, { signal } = {}) => applyChanges(writer, changes, signal),
       serial: async () => null,
-      zones: async ({ signal } = {}) => {
-        const budget = budgetOf(signal);
-        const zones = await reading(budget, () =>
-          readPages<{ name: string }>(
-            ({ name }) => name,
-            async (_page, before) => {
-              const answer = await call(
-                access,
-                'GET',
-                `/v2/zones?type=public&limit=${PAGE}&offset=${before}`,
-                budget.signal,
-              );
-              const total = Number((answer.metadata as { total_count?: number } | undefined)?.total_count ?? 0);
-              return { items: (answer.zones ?? []) as { name: string }[], total };
-            },
-          ),
-        );
-        return zones.flatMap(({ name }) => recordName(name) ?? []).sort();
-      },
+      zones: ({ signal } = {}) =>
+        readZones(signal, async (within, _page, before) => {
+          const path = `/v2/zones?type=public&limit=${PAGE}&offset=${before}`;
+          const answer = await call(access, 'GET', path, within);
+          const total = Number((answer.metadata as { total_count?: number } | undefined)?.total_count ?? 0);
+          return { items: ((answer.zones ?? []) as { name: string }[]).map(({ name }) => name), total };
+        }),
       test: async ({ signal } = {}) => {
         const budget = budgetOf(signal);
         const sets = await reading(budget, () => readSets(budget));

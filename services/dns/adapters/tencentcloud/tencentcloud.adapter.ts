@@ -7,11 +7,10 @@ import { secretField, textField } from '../fields.ts';
 import { callProvider, jsonOf } from '../kit/http.ts';
 import { codeOfLine, lineOfCode } from '../kit/lines.ts';
 import { readPages } from '../kit/pages.ts';
-import { budgetOf, reading } from '../kit/pause.ts';
 import { type RecordChange, recordAdapter, type StoredRecord } from '../kit/records.ts';
 import { type Said, saidError } from '../kit/said.ts';
 import { absoluteName, canonicalValue, relativeName } from '../kit/values.ts';
-import { recordName } from '../names.ts';
+import { readZones } from '../kit/zones.ts';
 
 const ENDPOINTS: Readonly<Record<string, string>> = {
   cn: 'https://dnspod.tencentcloudapi.com',
@@ -98,21 +97,12 @@ export const tencentcloudAdapter: AdapterKind = {
           await writeRecord(access, change!, signal);
         },
       }),
-      zones: async ({ signal } = {}) => {
-        const budget = budgetOf(signal);
-        const zones = await reading(budget, () =>
-          readPages<{ Name: string }>(
-            ({ Name }) => Name,
-            async (_page, before) => {
-              const paged = { Offset: before, Limit: PAGE };
-              const answer = await call(access, 'DescribeDomainList', paged, false, budget.signal);
-              const items = (answer.DomainList ?? []) as { Name: string }[];
-              return { items, total: totalOf(answer.DomainCountInfo, 'DomainTotal') };
-            },
-          ),
-        );
-        return zones.flatMap(({ Name }) => recordName(Name) ?? []).sort();
-      },
+      zones: ({ signal } = {}) =>
+        readZones(signal, async (within, _page, before) => {
+          const answer = await call(access, 'DescribeDomainList', { Offset: before, Limit: PAGE }, false, within);
+          const domains = (answer.DomainList ?? []) as { Name: string }[];
+          return { items: domains.map(({ Name }) => Name), total: totalOf(answer.DomainCountInfo, 'DomainTotal') };
+        }),
     };
   },
 };
