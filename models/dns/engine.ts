@@ -9,12 +9,17 @@ export interface DnsWork {
   mode: DnsMode;
   /** The zone is to be looked at. */
   due: boolean;
+  /** Numbers of revisions; null: none. */
+  target: number | null;
+  blocked: number | null;
+  /** Of the settings. */
+  updatedAt: Date;
 }
 
 /** Clusters with DNS settings, most urgent first. Whose records nobody writes and nobody has to remove is never due. */
 export async function dnsWork(sql: Knex): Promise<DnsWork[]> {
   const { rows } = await sql.raw<{ rows: DnsWork[] }>(
-    `select b.cluster_id as "clusterId", b.mode, b.due_at <= now() and (b.mode = 'auto' or (b.mode = 'off'
+    `select b.cluster_id as "clusterId", b.mode, b.target::int, b.blocked::int, b.updated_at as "updatedAt", b.due_at <= now() and (b.mode = 'auto' or (b.mode = 'off'
               and (b.applied is distinct from b.target or exists (select from dns_name n where n.cluster_id = b.cluster_id)))) as due
        from dns_binding b order by b.due_at`,
   );

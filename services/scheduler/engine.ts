@@ -25,6 +25,8 @@ export class DnsEngine {
   readonly #stopping = new AbortController();
   readonly #seen = new SeenSerials();
   readonly #running = new Map<string, Promise<void>>();
+  /** What was looked at when a cluster was found as decided: as long as it is the same, nothing of it is read again. */
+  #decided = new Map<string, string>();
   #ticking: Promise<void> | null = null;
 
   constructor(runtime: Runtime) {
@@ -80,22 +82,32 @@ export class DnsEngine {
 
   /** Decides anew for clusters whose nodes are not as they were. */
   async #decide(work: readonly DnsWork[]): Promise<void> {
-    const followed = work.filter(({ mode }) => mode !== 'off').map(({ clusterId }) => clusterId);
+    const followed = work.filter(({ mode }) => mode !== 'off');
     if (followed.length === 0) return;
-    const nodes = Map.groupBy(await dnsNodes(this.#runtime.pools.api, followed), ({ clusterId }) => clusterId);
-    for (const clusterId of followed) await this.#decideOne(clusterId, nodes.get(clusterId) ?? []);
+    const ids = followed.map(({ clusterId }) => clusterId);
+    const nodes = Map.groupBy(await dnsNodes(this.#runtime.pools.api, ids), ({ clusterId }) => clusterId);
+    const before = this.#decided;
+    this.#decided = new Map();
+    for (const { clusterId, target, blocked, updatedAt } of followed) {
+      const facts = nodes.get(clusterId) ?? [];
+      const seen = JSON.stringify([target, blocked, updatedAt, facts]);
+      if (before.get(clusterId) === seen || (await this.#decideOne(clusterId, facts)))
+        this.#decided.set(clusterId, seen);
+    }
   }
 
-  async #decideOne(clusterId: string, nodes: readonly DnsNodeFact[]): Promise<void> {
+  /** Returns whether the cluster was as decided already. */
+  async #decideOne(clusterId: string, nodes: readonly DnsNodeFact[]): Promise<boolean> {
     const sql = this.#runtime.pools.api;
     const row = await dnsBinding(sql, clusterId);
-    if (!row) return;
+    if (!row) return false;
     const [target, held] = await Promise.all([
       dnsRevision(sql, clusterId, row.target),
       dnsRevision(sql, clusterId, row.blocked),
     ]);
-    if (isAsDecided(row, nodes, target, held)) return;
+    if (isAsDecided(row, nodes, target, held)) return true;
     await write(this.#runtime, systemCall('scheduler'), {}, (tx) => publishDns(tx, clusterId, { reason: 'health' }));
+    return false;
   }
 
   async #run(clusterId: string): Promise<void> {
