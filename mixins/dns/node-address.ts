@@ -7,11 +7,11 @@ const NO_NODE = ['0.0.0.0/8', '127.0.0.0/8', '224.0.0.0/3', '::/127', 'ff00::/8'
   (text) => parseCidr(text)!,
 );
 
-/** Its canonical text. Throws NODE_ADDRESS_INVALID. */
-export function nodeAddressOf(text: string): string {
+/** Its canonical text. `path` is a JSON pointer to it. Throws NODE_ADDRESS_INVALID. */
+export function nodeAddressOf(text: string, path: string): string {
   const address = parseAddress(text.trim());
   if (address === null || NO_NODE.some((range) => overlaps(range, address))) {
-    return fail('NODE_ADDRESS_INVALID', { address: text });
+    return fail('NODE_ADDRESS_INVALID', { address: text, path });
   }
   return formatAddress(address);
 }

@@ -71,13 +71,14 @@ async function checkLines(tx: Tx, clusterId: string, lines: readonly DnsLine[]):
     }
     for (const id of [line.nodeGroupId, ...line.backupNodeGroupIds]) if (!ids.has(id)) fail('NODE_GROUP_NOT_FOUND');
     const overridden = new Set<string>();
-    for (const one of line.overrides) {
+    for (const [place, one] of line.overrides.entries()) {
       if (!nodes.has(one.nodeId)) fail('NODE_NOT_FOUND');
       if (overridden.has(one.nodeId)) fail('DNS_POLICY_INVALID', { line: line.name, fault: 'override_twice' });
       overridden.add(one.nodeId);
-      one.addresses = one.addresses.map(nodeAddressOf);
+      const path = `${at}/overrides/${place}/addresses`;
+      one.addresses = one.addresses.map((address, number) => nodeAddressOf(address, `${path}/${number}`));
       if (new Set(one.addresses).size < one.addresses.length) {
-        fail('NODE_ADDRESS_INVALID', { address: one.addresses[0]! });
+        fail('NODE_ADDRESS_INVALID', { address: one.addresses[0]!, path });
       }
     }
   }

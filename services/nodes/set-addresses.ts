@@ -19,10 +19,14 @@ export async function setNodeAddresses(
   { id, addresses, expectedUpdatedAt }: Input<typeof nodes.setAddresses>,
   call: Call,
 ): Promise<Output<typeof nodes.setAddresses>> {
-  const given = addresses.map(({ address, level }) => ({ address: nodeAddressOf(address), level }));
+  const pathOf = (index: number) => `/addresses/${index}/address`;
+  const given = addresses.map(({ address, level }, index) => ({
+    address: nodeAddressOf(address, pathOf(index)),
+    level,
+  }));
   const seen = new Set<string>();
-  for (const { address } of given) {
-    if (seen.has(address)) fail('NODE_ADDRESS_INVALID', { address });
+  for (const [index, { address }] of given.entries()) {
+    if (seen.has(address)) fail('NODE_ADDRESS_INVALID', { address, path: pathOf(index) });
     seen.add(address);
   }
   if (given.length > 0 && !given.some(({ level }) => level === 0)) badField('/addresses', 'levelZero');

@@ -258,7 +258,10 @@ test.serial('levels: the primary addresses alone are in DNS; a node without any 
   await answer(`all.${cluster.label}`, ['203.0.113.201', own]);
   t.is((await api.ok('GET', `/clusters/${cluster.id}/dns/revisions`)).items[0].reason, 'manual');
   for (const bad of ['10.0.0.0/8', '224.0.0.1', '127.0.0.1', 'node.example.org', '0.0.0.0']) {
-    await api.refused(t, [400, 'NODE_ADDRESS_INVALID'], 'PUT', path, { addresses: [{ address: bad, level: 0 }] });
+    const data = await api.refused(t, [400, 'NODE_ADDRESS_INVALID'], 'PUT', path, {
+      addresses: [{ address: bad, level: 0 }],
+    });
+    t.deepEqual(data, { address: bad, path: '/addresses/0/address' });
   }
   const twice = [levels[0], levels[0]];
   await api.refused(t, [400, 'NODE_ADDRESS_INVALID'], 'PUT', path, { addresses: twice });

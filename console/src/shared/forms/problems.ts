@@ -44,7 +44,6 @@ const FIELDS: Partial<Record<ErrorCode, readonly string[]>> = {
   INVALID_CODE: ['code'],
   BACKUP_FOLDER_REFUSED: ['folder'],
   BACKUP_KEY_INVALID: ['publicKey'],
-  NODE_ADDRESS_INVALID: ['addresses', 'lines'],
   DNS_ZONE_MISMATCH: ['domain'],
   DNS_LINE_UNSUPPORTED: ['lines'],
   DNS_POLICY_INVALID: ['lines'],
